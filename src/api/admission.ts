@@ -35,19 +35,17 @@ export interface RateDecision {
   readonly retryAfterS: number;
 }
 
-/** Takes one call of a caller with a rate of `callsPerSecond`. A rejected call uses nothing up. */
-export type RateLimit = (callerId: number, callsPerSecond: number) => RateDecision;
-
 /** Tolerance for rounding errors in sums of intervals, in milliseconds. */
 const toleranceMs = 1e-6;
 
 /**
  * GCRA, the generic cell rate algorithm: a caller may send a burst of N calls and then one every 1/N s. It stores one number
- * per caller, the theoretical arrival time: when the full burst is available again.
+ * per caller, the theoretical arrival time: when the full burst is available again. The returned function takes one call of a
+ * caller; a rejected call uses nothing up.
  */
-export function createRateLimit(monotonicMs: () => number): RateLimit {
+export function createRateLimit(monotonicMs: () => number) {
   const arrivals = new Map<number, number>();
-  return (callerId, callsPerSecond) => {
+  return (callerId: number, callsPerSecond: number): RateDecision => {
     const now = monotonicMs();
     const intervalMs = 1000 / callsPerSecond;
     const burstMs = intervalMs * callsPerSecond;
@@ -153,15 +151,13 @@ export function fingerprintOf(method: DescMethodUnary, reading: Reading | ApiErr
 }
 
 /**
- * Begins a call with an idempotency key; the returned function ends it. While another call with the key runs, throws
- * IDEMPOTENCY_IN_PROGRESS for the same request and IDEMPOTENCY_KEY_REUSED for a different one.
+ * Keeps the keys of running calls in memory only, because a call ends with its process. Returns a function that begins a call with
+ * an idempotency key; what that returns ends it. While another call with the key runs, it throws IDEMPOTENCY_IN_PROGRESS for the
+ * same request and IDEMPOTENCY_KEY_REUSED for a different one.
  */
-export type BeginKey = (claim: IdempotencyClaim) => () => void;
-
-/** Keeps the keys of running calls. They are in memory only, because a call ends with its process. */
-export function createRunningKeys(): BeginKey {
+export function createRunningKeys() {
   const running = new Map<string, Uint8Array>();
-  return ({ callerId, key, fingerprint }) => {
+  return ({ callerId, key, fingerprint }: IdempotencyClaim): (() => void) => {
     const name = `${callerId} ${key}`;
     const other = running.get(name);
     if (other !== undefined) throw Buffer.compare(other, fingerprint) === 0 ? inProgress() : keyReused();

@@ -119,26 +119,21 @@ export function signature(request: CanonicalRequest, secret: string | KeyObject)
   return createHmac('sha256', secret).update(canonicalMessage(request)).digest('hex');
 }
 
-/** A platform identified by its signature, and the nonce that its call uses. */
-export interface Authenticated {
-  readonly platform: PlatformPrincipal;
-  readonly nonce: NonceClaim;
-}
-
-/** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED, UNAVAILABLE. */
-export type Authenticate = (
-  credentials: Credentials,
-  request: Pick<CanonicalRequest, 'method' | 'target' | 'body'>,
-  nowS: number,
-) => Authenticated;
-
-/** Authenticates platforms against the keys that the store has in memory. It reads and writes nothing on disk. */
-export function createAuthentication(store: Pick<Store, 'findKey'>, keyRing: KeyRing): Authenticate {
+/**
+ * Authenticates platforms against the keys that the store has in memory. It reads and writes nothing on disk. The returned function
+ * verifies the signature of a call at `nowS`, Unix seconds, and returns its platform and nonce. It throws SIGNATURE_INVALID,
+ * KEY_SUSPENDED, UNAVAILABLE.
+ */
+export function createAuthentication(store: Pick<Store, 'findKey'>, keyRing: KeyRing) {
   const secretOf = createSecretCache(keyRing);
   // An unknown key is verified too: otherwise the response time would show which keys exist.
   const decoySecret = createSecretKey(randomBytes(32));
 
-  return ({ apiKey, timestamp, nonce, signature: sent }, { method, target, body }, nowS) => {
+  return (
+    { apiKey, timestamp, nonce, signature: sent }: Credentials,
+    { method, target, body }: Pick<CanonicalRequest, 'method' | 'target' | 'body'>,
+    nowS: number,
+  ): { readonly platform: PlatformPrincipal; readonly nonce: NonceClaim } => {
     const found = store.findKey(apiKey);
     const key = found !== undefined && statusAt(found, nowS) !== 'REVOKED' ? found : undefined;
     const secret = key === undefined ? decoySecret : secretOf(key);

@@ -90,14 +90,6 @@ export interface CallTracer {
   begin(listener: ListenerName, headers: TraceHeaders): CallSpan;
 }
 
-/** Observes every call of one listener: log line, metrics and span. */
-export interface CallObserver {
-  /** Begins a call from a client address. `headers` is undefined if they could not be parsed. */
-  begin(client: string | undefined, headers?: TraceHeaders): RequestEvent;
-  /** Logs a finished call, counts it and ends its span. A status of 0 means that no response was sent. */
-  end(event: RequestEvent, status: number, elapsedMs: number): void;
-}
-
 /** Where calls are logged, counted and traced. */
 export interface Observers {
   readonly log: Logger;
@@ -106,17 +98,19 @@ export interface Observers {
   readonly tracer?: CallTracer | undefined;
 }
 
-export function createCallObserver(
-  listener: ListenerName,
-  { log, metrics, tracer }: Observers,
-): CallObserver {
+/** Observes every call of one listener: log line, metrics and span. */
+export type CallObserver = ReturnType<typeof createCallObserver>;
+
+export function createCallObserver(listener: ListenerName, { log, metrics, tracer }: Observers) {
   return {
-    begin: (client, headers) => ({
+    /** Begins a call from a client address. `headers` is undefined if they could not be parsed. */
+    begin: (client: string | undefined, headers?: TraceHeaders): RequestEvent => ({
       requestId: randomUUIDv7(),
       client,
       span: headers === undefined ? undefined : tracer?.begin(listener, headers),
     }),
-    end: (event, status, elapsedMs) => {
+    /** Logs a finished call, counts it and ends its span. A status of 0 means that no response was sent. */
+    end: (event: RequestEvent, status: number, elapsedMs: number): void => {
       logCall(log, event, status, elapsedMs);
       const { operation, apiError, isProbe, span } = event;
       const end = apiError?.reason ?? 'OK';
@@ -150,36 +144,24 @@ export type CallMetrics = ReturnType<typeof createCallMetrics>;
 const noOperation = 'none';
 
 export function createCallMetrics() {
-  // Operation, then end. The names are interned, so a lookup compares no text.
-  const counted: Readonly<Record<ListenerName, Map<string, Map<CallEnd, Distribution>>>> = {
-    public: new Map(),
-    internal: new Map(),
-    admin: new Map(),
-  };
+  const counted = new Map<string, Omit<CallMetric, 'seconds'> & { readonly distribution: Distribution }>();
 
-  function distributionOf(listener: ListenerName, operation: string, end: CallEnd): Distribution {
-    const ends = counted[listener].get(operation) ?? new Map<CallEnd, Distribution>();
-    const made = ends.get(end) ?? createDistribution(durationBoundsS);
-    counted[listener].set(operation, ends.set(end, made));
+  function entryOf(listener: ListenerName, operation: string, end: CallEnd) {
+    const key = `${listener} ${operation} ${end}`;
+    const known = counted.get(key);
+    if (known !== undefined) return known;
+    const made = { listener, operation, end, distribution: createDistribution(durationBoundsS) };
+    counted.set(key, made);
     return made;
   }
 
   return {
-    add: (listener: ListenerName, operation = noOperation, end: CallEnd, seconds: number): void => {
-      const known = counted[listener].get(operation)?.get(end) ?? distributionOf(listener, operation, end);
-      known.add(seconds);
-    },
+    add: (listener: ListenerName, operation = noOperation, end: CallEnd, seconds: number): void =>
+      entryOf(listener, operation, end).distribution.add(seconds),
     /** An entry for each combination that occurred. */
     data: (): readonly CallMetric[] =>
-      (Object.keys(counted) as ListenerName[]).flatMap((listener) =>
-        [...counted[listener]].flatMap(([operation, ends]) =>
-          [...ends].map(([end, distribution]) => ({
-            listener,
-            operation,
-            end,
-            seconds: distribution.data(),
-          })),
-        ),
-      ),
+      Array.from(counted.values(), ({ distribution, ...entry }) => ({
+        ...{ ...entry, seconds: distribution.data() },
+      })),
   };
 }

@@ -10,8 +10,7 @@ import type { Registry } from '../operations/registry.ts';
 import type { Start } from './start.ts';
 
 /**
- * Returns a reload that runs once at a time. Calls that wait for the same run share it. It logs what it returns, and calls
- * `publish` when there are other master keys.
+ * Returns a reload that runs once at a time. It logs what it returns, and calls `publish` when there are other master keys.
  */
 export function createReload(
   { config, clock, log }: Start,
@@ -19,8 +18,7 @@ export function createReload(
   tls: TlsListeners,
   publish: () => void,
 ): Reload {
-  let running: Promise<unknown> = Promise.resolve();
-  let waiting: Promise<readonly Part[]> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
 
   /** Uses the new keys if every secret opens with them. Returns their names. */
   async function replaceKeys(source: MasterKeySource): Promise<string[]> {
@@ -61,13 +59,9 @@ export function createReload(
   }
 
   return () => {
-    waiting ??= running.then(() => {
-      waiting = undefined;
-      const current = reload();
-      running = current.catch(() => {});
-      return current;
-    });
-    return waiting;
+    const current = last.then(reload, reload);
+    last = current;
+    return current;
   };
 }
 

@@ -111,7 +111,6 @@ export const ready: Command = {
     const body = await text(response);
     if (response.statusCode !== 200) throw new Error(`${url} returned ${response.statusCode}: ${body}`);
     print('ready');
-    return undefined;
   },
 };
 

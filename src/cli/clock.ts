@@ -19,7 +19,6 @@ const show: Action = {
       `newest record  ${newest ?? 'none'}`,
       `filings        ${verdict}`,
     );
-    return undefined;
   }),
 };
 
@@ -33,7 +32,6 @@ const accept: Action = {
     const { accepted, newestRecord } = await client(MaintenanceService).acceptClock({ reason });
     const newest = newestRecord || undefined;
     show({ accepted, newest }, `accepted       ${accepted}`, `newest record  ${newest ?? 'none'}`);
-    return undefined;
   }),
 };
 

@@ -26,7 +26,6 @@ export function createCompletion(loadTasks: () => Promise<readonly Task[]>): Com
     details: [use],
     run: async (_, { print }) => {
       print(script(await loadTasks()));
-      return undefined;
     },
   });
   return {

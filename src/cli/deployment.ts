@@ -35,7 +35,6 @@ export const init: Command = {
       'next: run artseal serve, and artseal key create for each platform',
       ...(faults.length === 0 ? [] : [`before artseal serve: ${faults.join(' ')}`]),
     );
-    return undefined;
   },
 };
 

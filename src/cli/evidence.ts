@@ -28,7 +28,6 @@ const vkey: Action = {
         { vkey, addedAt, signsFrom, endsAt: endsAt || null },
         isSigning ? vkey : `${vkey} signs from ${signsFrom}`,
       );
-    return undefined;
   }),
 };
 
@@ -56,7 +55,6 @@ const rotateKey: Action = {
       `The earlier keys sign until ${othersEndAt}.`,
       `${announce}.`,
     );
-    return undefined;
   }),
 };
 
@@ -141,7 +139,6 @@ const revokeLink: Action = {
     const request = { linkId: session.words.required('LINK_ID'), reason: session.reason };
     const { link, filingNo } = await session.client(AdminService).revokeLink(request);
     showLink(present(link), filingNo, session);
-    return undefined;
   }),
 };
 

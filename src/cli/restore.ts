@@ -48,7 +48,6 @@ export const restore: Command = {
       ...(isPublished ? forkFirst(into) : []),
       `next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`,
     );
-    return undefined;
   },
 };
 

@@ -25,7 +25,6 @@ const reencrypt: Action = {
       `after         ${usesText(after)}`,
       ...(unusedMasterKeys.length === 0 ? [] : [unused]),
     );
-    return undefined;
   }),
 };
 

@@ -77,7 +77,6 @@ export async function withService<Result>(
     show: (value, ...lines) => show(words, terminal, value, ...lines),
     showAll: async (name, read, showItem) => {
       for await (const item of itemsOf(name, read)) showItem(item, session);
-      return undefined;
     },
   };
   try {

@@ -64,7 +64,6 @@ const revoke: Action = {
     const { words, client, reason } = session;
     const request = { tokenId: words.required('TOKEN_ID'), reason };
     show(present((await client(AdminService).revokeToken(request)).token), session);
-    return undefined;
   }),
 };
 

@@ -49,7 +49,6 @@ function setting(word: string, status: WebhookStatus, detail: string): Action {
       const { client, reason } = session;
       const request = { ...named(session), status: Webhook_Status[status], reason };
       show(present((await client(AdminService).setWebhookStatus(request)).webhook), session);
-      return undefined;
     }),
   };
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type ListenAddress, urlOf } from '../http/listen/address.ts';
+import { urlOf } from '../http/listen/address.ts';
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/listen/tls-files.ts';
 import type { MasterKey } from '../keys/key-ring.ts';
 import { isLoopback, loopback } from '../lib/networks.ts';
@@ -103,30 +103,12 @@ export function faultsForServing(config: Partial<Config>): readonly string[] {
   const faults = [
     ...faultsOfTls(publicTls, publicTlsSettings),
     ...faultsOfTls(internalTls, internalTlsSettings),
-    ...sharedAddresses(config),
   ];
   if (environment === 'production' && provider?.movesMoney === false) {
     const rule = `must name a real provider in production, and ${provider.name} is none`;
     faults.push(faultOf(settings.provider, rule));
   }
   return faults;
-}
-
-/** Returns a fault for each two listeners that are given the same address. */
-function sharedAddresses(config: Partial<Config>): string[] {
-  const listeners = ['publicAddress', 'internalAddress', 'metricsAddress'] as const;
-  return listeners.flatMap((one, index) =>
-    listeners
-      .slice(index + 1)
-      .filter((other) => areSame(config[one], config[other]))
-      .map((other) => faultOf(settings[one], `and ${settings[other].variable} must differ`)),
-  );
-}
-
-/** Port 0 is never the same: the system chooses a free one. */
-function areSame(one: ListenAddress | undefined, other: ListenAddress | undefined): boolean {
-  if (one === undefined || other === undefined || 'path' in one || 'path' in other) return false;
-  return one.port !== 0 && one.port === other.port && one.host === other.host;
 }
 
 /** The settings that name the TLS files of a listener. */

@@ -389,23 +389,6 @@ describe('all faults are reported at once', () => {
     );
     assert.deepEqual(readServingConfig({}), readConfig({}));
   });
-
-  test('of a server: two listeners with the same address', () => {
-    const both = (one: string, other = one) => ({ ARTSEAL_PUBLIC_ADDR: one, ARTSEAL_INTERNAL_ADDR: other });
-    const same = both('127.0.0.1:9000');
-    const fault = 'ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ.';
-    assert.throws(() => readServingConfig(same), { name: 'ConfigError', message: fault });
-    assert.deepEqual(faultsForServing(readConfig(same)), [fault]);
-    const three = { ...same, ARTSEAL_METRICS_ADDR: '127.0.0.1:9000' };
-    assert.deepEqual(faultsForServing(readConfig(three)), [
-      fault,
-      'ARTSEAL_PUBLIC_ADDR and ARTSEAL_METRICS_ADDR must differ.',
-      'ARTSEAL_INTERNAL_ADDR and ARTSEAL_METRICS_ADDR must differ.',
-    ]);
-    for (const env of [both('127.0.0.1:0'), both('127.0.0.1:9000', '127.0.0.2:9000')]) {
-      assert.deepEqual(readServingConfig(env), readConfig(env));
-    }
-  });
 });
 
 describe('unknown settings', () => {
