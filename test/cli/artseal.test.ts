@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { helpFor } from '../../src/cli/help.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { runHere } from '../support/artseal.ts';
+import { isOnline } from '../support/connections.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 import { noteKey } from '../support/note-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -418,4 +419,15 @@ test('every command takes --json, except the server, health checks, clients of t
     ...['serve', 'ready', 'demo', 'call', 'sign'],
     ...['help', 'completion bash', 'completion zsh', 'completion fish', 'licenses'],
   ]);
+});
+
+test('every command that can call a server has a test over every connection', async () => {
+  const online = (await loadTasks()).flatMap(({ commands }) =>
+    [...commands].filter(([, command]) => actionsOf(command).some(isOnline)).map(([name]) => name),
+  );
+  const tested = globSync(join(import.meta.dirname, '*.test.ts')).flatMap((file) => {
+    const names = /^testEveryConnection\((.*)\);$/m.exec(readFileSync(file, 'utf8'))?.[1] ?? '';
+    return [...names.matchAll(/'([a-z-]+)'/g)].map(([, name]) => name);
+  });
+  assert.deepEqual(tested.toSorted(), online.toSorted());
 });

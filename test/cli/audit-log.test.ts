@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 
 /** A registry with platform-1, and commands that alice runs with sudo. */
@@ -87,3 +87,5 @@ test('a date starts in the business time zone', async (t) => {
   assert.equal(await since('UTC', '2026-09-22'), 0);
   assert.equal(await since('Pacific/Kiritimati', '2026-09-22'), 2);
 });
+
+testEveryConnection('audit-log');

@@ -12,7 +12,7 @@ import {
   presentSchema,
 } from '../store/further-migration.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -195,3 +195,5 @@ test('upgrade --check says that a server uses the database', async (t) => {
   const { stdout } = await run(['upgrade', '--check'], { ARTSEAL_DATA_DIR: dataDir });
   assert.match(stdout, /a server or another command uses the database: stop it first/);
 });
+
+testEveryConnection('backup');

@@ -19,6 +19,8 @@ import { artsealWith, runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
+import { commandsHere } from '../support/commands-here.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { anyAddresses, freeAddress } from '../support/free-address.ts';
 import { issueInto, makeSandbox } from '../support/issued.ts';
@@ -476,3 +478,17 @@ test('a remote server checks itself with its own settings', async (t) => {
   assert.equal(code, 1);
   assert.match(printed.join('\n'), /^fault {5}files {8}\S+artseal\.db /m);
 });
+
+for (const connection of connections)
+  test(`over ${connection}: a deployment is checked`, async (t) => {
+    const artseal = await commandsOver(t, connection, { env: anyAddresses, commands: commandsHere });
+    const findings: readonly Finding[] = await artseal.list('check');
+    const serving = findings.find(({ part }) => part === 'serving');
+    const isStopped = connection === 'a stopped folder';
+    assert.match(
+      serving?.text ?? '',
+      isStopped ? /^no process serves/ : /^the process \d+ serves this folder/,
+    );
+  });
+
+testEveryConnection('check');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { startService } from '../support/service.ts';
 
 const instant = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/;
@@ -52,3 +52,5 @@ test('a running server says what is wrong with its clock, and files when the com
     assert.equal((await file()).status, 200);
   }
 });
+
+testEveryConnection('clock');

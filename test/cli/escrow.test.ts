@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
-import { type Connection, commandsOver, connections } from '../support/connections.ts';
+import { type Connection, commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { startService } from '../support/service.ts';
 import { openTestProvider, type Report } from '../support/simulator.ts';
@@ -115,3 +115,5 @@ for (const connection of connections) {
     assert.match(entry.actor, actor);
   });
 }
+
+testEveryConnection('escrow');

@@ -6,7 +6,7 @@ import { createCalendar } from '../../src/domain/calendar.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
 import { tester } from '../support/audit-log.ts';
-import { type Connection, commandsOver, connections } from '../support/connections.ts';
+import { type Connection, commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
@@ -115,3 +115,5 @@ for (const connection of connections) {
       assert.match(await artseal.errors(code, `events ${words}`), message);
   });
 }
+
+testEveryConnection('events');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { fileArtwork } from '../support/calls.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 
@@ -91,3 +91,5 @@ test('evidence fork works on the folder alone, and not beside a server', async (
   );
   assert.match(await served.errors(2, 'evidence fork --url http://127.0.0.1:1'), /takes no --url/);
 });
+
+testEveryConnection('evidence');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import type { TestService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 
@@ -72,3 +72,5 @@ test('a key is shown to people with its secret, which no list shows again', asyn
   await artseal.text('platform suspend gallery');
   assert.match(await artseal.text('key list'), /ACTIVE .*gallery {2}\(platform suspended\)$/);
 });
+
+testEveryConnection('key');

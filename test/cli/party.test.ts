@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { partyFileBytesMax } from '../../src/cli/party.ts';
 import { partiesPerImportMax } from '../../src/domain/party.ts';
-import { type Connection, commandsOver, connections } from '../support/connections.ts';
+import { type Connection, commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { issueInto } from '../support/issued.ts';
 import { openTestProvider } from '../support/simulator.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -220,3 +220,5 @@ test('the command reads no more than the maximum size of a file, even if it is e
   const endless = await artseal.errors(1, 'party import /dev/zero');
   assert.match(endless, /^artseal: \/dev\/zero is larger than 8 MiB[^\n]*$/);
 });
+
+testEveryConnection('party');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { csvLine } from '../../src/cli/platform.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { send } from '../support/signed-request.ts';
 
 for (const connection of connections)
@@ -67,3 +67,5 @@ test('a value of CSV that a spreadsheet would execute becomes text, and no other
     assert.equal(csvLine([text]), `"'${text.replaceAll('"', '""')}"`);
   for (const text of ['a=1', '北京-画廊', '1+1', "'=1"]) assert.equal(csvLine([text]), `"${text}"`);
 });
+
+testEveryConnection('platform');

@@ -9,7 +9,7 @@ import { perform } from '../../src/store/store.ts';
 import { addFurtherMigration, presentSchema } from '../store/further-migration.ts';
 import { acceptClock, crashCopy, painting, sandbox, time } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
-import { commandsOver } from '../support/connections.ts';
+import { commandsOver, testEveryConnection } from '../support/connections.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -83,7 +83,8 @@ test('a purge lists the old filings; with --erase their texts are in no file', a
   assert.deepEqual(readFileSync(join(dataDir, 'artseal.db')), bytes);
   assert.deepEqual(holding(dataDir, going), ['artseal.db']);
 
-  const erased = await purge('--erase', '--reason', 'yearly');
+  const artseal = await commandsOver(t, 'a stopped folder', { dataDir });
+  const erased = await artseal.lines('retention purge --erase --reason yearly');
   assert.deepEqual(erased.slice(0, 3), [...years, 'erased: 521 filings with 521 records']);
   assert.match(erased[3] ?? '', /artseal\.db was rewritten: no erased text is left in it/);
   const left = Buffer.concat(readableNames(dataDir).map((name) => readFileSync(join(dataDir, name))));
@@ -149,3 +150,5 @@ test('a purge names the copy of an upgrade, which still has the erased texts', a
   rmSync(copy);
   assert.deepEqual(holding(dataDir, going), []);
 });
+
+testEveryConnection('retention');

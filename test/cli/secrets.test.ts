@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runHere } from '../support/artseal.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -70,3 +70,5 @@ test('reload has exit code 1 if a file cannot be used, and says why', async (t) 
     'master keys           not reloaded: they come from a variable, so a change needs a restart',
   );
 });
+
+testEveryConnection('secrets', 'reload');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runHere } from '../support/artseal.ts';
-import { commandsOver, connections } from '../support/connections.ts';
+import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 
 const allScopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'];
@@ -75,3 +75,5 @@ test('a token with wrong terms is not created', async (t) => {
   }
   assert.equal((await artseal.list('token list')).length, 1);
 });
+
+testEveryConnection('token');

@@ -7,7 +7,7 @@ import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { startServer } from '../events/webhooks/receiver.ts';
 import { toFile } from '../store/promises/fixtures.ts';
-import { type Connection, commandsOver, connections } from '../support/connections.ts';
+import { type Connection, commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
@@ -184,3 +184,5 @@ for (const connection of connections) {
       assert.match(await artseal.errors(code, `webhooks ${words}`), message);
   });
 }
+
+testEveryConnection('webhooks');
