@@ -38,7 +38,7 @@ import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText, deceptiveCharacterRule } from '../src/domain/text.ts';
 import { everyType } from '../src/domain/webhook.ts';
-import { bodyBytesMax } from '../src/http/listen/request-head.ts';
+import { bodyBytesMax } from '../src/http/listen/open-calls.ts';
 import { jsonType, targetBytesMax } from '../src/http/rest/http-message.ts';
 import { createRoutes, type Route } from '../src/http/rest/routes.ts';
 import { rateLimitHeaders } from '../src/http/rest/signed-call.ts';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { connect } from 'node:tls';
 import { createRestClient } from '../../src/client/rest.ts';
 import { signedHeaders } from '../../src/client/sign.ts';
-import { bodyBytesMax } from '../../src/http/listen/request-head.ts';
+import { bodyBytesMax } from '../../src/http/listen/open-calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';

@@ -10,29 +10,6 @@ import { utf8 } from '../formats/encoding.ts';
 import { isIncluded, leafHash } from '../formats/tree.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 
-/** Proves without the service that a record is in the evidence log: the members of the message EvidenceBundle. */
-export interface Bundle {
-  readonly format: typeof bundleFormat;
-  readonly version: typeof leafVersion;
-  /** Canonical JSON. */
-  readonly record: string;
-  /** SHA-256 of it, 64 lower-case hex digits. */
-  readonly hash: string;
-  /** 64 lower-case hex digits. */
-  readonly salt: string;
-  /** Canonical JSON. */
-  readonly leaf: string;
-  /** C2SP tlog-proof. */
-  readonly proof: string;
-  /** A time stamp that covers the record; absent until there is one. */
-  readonly timeStamp?: {
-    /** C2SP tlog-proof to the stamped checkpoint: the first one that covers the record. */
-    readonly proof: string;
-    /** Base64 of the RFC 3161 TimeStampToken over the text of that checkpoint, DER. */
-    readonly token: string;
-  };
-}
-
 /** See `createBundles`. */
 export type Bundles = ReturnType<typeof createBundles>;
 
@@ -67,15 +44,11 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
 
   return {
     /**
-     * Makes the bundle of a record, once a checkpoint covers it. `execute` reads the store, and `pause` wraps the wait for the
-     * checkpoint. Throws FILING_NOT_FOUND; UNAVAILABLE if no checkpoint covers the record in time, or too many calls wait; an
+     * Makes the bundle of a record, the members of the message EvidenceBundle, once a checkpoint covers it. `execute` reads the
+     * store, and `pause` wraps the wait for the checkpoint. Throws FILING_NOT_FOUND; UNAVAILABLE if no checkpoint covers the record in time, or too many calls wait; an
      * Error if the stored record is not what was logged.
      */
-    bundleOf: async (
-      named: RecordName,
-      execute: Execute,
-      pause: Pause = (wait) => wait(),
-    ): Promise<Bundle> => {
+    bundleOf: async (named: RecordName, execute: Execute, pause: Pause = (wait) => wait()) => {
       const found = await execute({ kind: 'FindRecord', ...named });
       if (found === undefined) throw recordNotFound(named.sequence);
       if (found.content === undefined) throw filingErased();
@@ -104,7 +77,7 @@ function opened(named: RecordName, content: NonNullable<LoggedRecord['content']>
 }
 
 /** Makes the member timeStamp, with the first stamped checkpoint that covers a record; nothing if there is none. */
-async function timeStampOf(found: LoggedRecord, execute: Execute): Promise<Pick<Bundle, 'timeStamp'>> {
+async function timeStampOf(found: LoggedRecord, execute: Execute) {
   const stamped = await execute({ kind: 'FindTimeStamp', leafIndex: found.leafIndex });
   if (stamped === undefined) return {};
   const { proof } = await proved(readCheckpoint(stamped.note, 'the stamped checkpoint'), found, execute);

@@ -48,14 +48,8 @@ const mode = 0o600;
 /** More bytes than any note has. */
 const bytesMax = 1_000_000;
 
-/** Holds the newest checkpoint. */
-export interface CheckpointFile {
-  readonly path: string;
-  /** Returns undefined if there is no file. */
-  read(): Promise<WrittenNote | undefined>;
-  /** Replaces the note. Resolves when it is durable. */
-  write(note: string): Promise<void>;
-}
+/** See `createCheckpointFile`. */
+export type CheckpointFile = ReturnType<typeof createCheckpointFile>;
 
 /** The content of the file. */
 export interface WrittenNote {
@@ -64,12 +58,13 @@ export interface WrittenNote {
   readonly writtenAtMs: number;
 }
 
-/** Opens the checkpoint file of a data folder. */
-export function createCheckpointFile(dataDir: string): CheckpointFile {
+/** Opens the checkpoint file of a data folder, which holds the newest checkpoint. */
+export function createCheckpointFile(dataDir: string) {
   const path = checkpointFile(dataDir);
   return {
     path,
-    read: async () => {
+    /** Returns undefined if there is no file. */
+    read: async (): Promise<WrittenNote | undefined> => {
       try {
         const { mtimeMs, size } = await stat(path);
         // Invalid UTF-8 becomes U+FFFD, which no signature covers.
@@ -80,6 +75,7 @@ export function createCheckpointFile(dataDir: string): CheckpointFile {
         throw error;
       }
     },
-    write: (note) => replaceFile(path, note, mode),
+    /** Replaces the note. Resolves when it is durable. */
+    write: (note: string): Promise<void> => replaceFile(path, note, mode),
   };
 }

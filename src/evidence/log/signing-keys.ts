@@ -6,22 +6,20 @@ import { signatureLine, signatureTypes, verifierKeyOf } from '../formats/note.ts
 import type { PublishedCheckpoint } from './publication.ts';
 
 /** A key that signs checkpoints. */
-export interface SigningKey {
-  readonly vkey: string;
-  /** Returns the signature line over the text of a note, with its newline. */
-  sign(text: string): string;
-}
+type SigningKey = ReturnType<typeof signingKey>;
 
 /** The DER of an Ed25519 private key in PKCS #8, up to its seed (RFC 8410). */
 const pkcs8BeforeSeed = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** Makes the key of a name and a seed of 32 bytes. */
-export function signingKey(name: string, seed: Uint8Array): SigningKey {
+export function signingKey(name: string, seed: Uint8Array) {
   const der = Buffer.concat([pkcs8BeforeSeed, seed]);
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
   const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' });
   const key = verifierKeyOf(name, signatureTypes.ed25519, Buffer.from(x, 'base64url'));
-  return { vkey: key.vkey, sign: (text) => signatureLine(key, sign(null, Buffer.from(text), privateKey)) };
+  /** Returns the signature line over the text of a note, with its newline. */
+  const signText = (text: string) => signatureLine(key, sign(null, Buffer.from(text), privateKey));
+  return { vkey: key.vkey, sign: signText };
 }
 
 /** Signs a tree head with each key. */

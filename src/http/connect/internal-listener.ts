@@ -5,9 +5,8 @@ import { type CallObserver, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
 import type { ClientOf } from '../listen/clients.ts';
 import { CountedHttp2Response } from '../listen/counted-response.ts';
-import { createHttp1Server, lingerMs } from '../listen/http1-server.ts';
+import { createHttp1Server, framingFault, lingerMs } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse, CountedAnyResponse, OpenCalls } from '../listen/open-calls.ts';
-import { framingFault } from '../listen/request-head.ts';
 import type { TlsFront } from '../listen/tls-front.ts';
 import {
   type CarriedOut,

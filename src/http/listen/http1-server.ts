@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { CountedResponse } from './counted-response.ts';
-import { framingFault } from './request-head.ts';
 
 /** How long a client may take to close its connection after the server has ended it, in milliseconds. */
 export const lingerMs = 2_000;
@@ -31,6 +30,23 @@ export function createHttp1Server({ connectionsMax, handle, ...options }: Http1S
   server.on('request', handleFramed);
   server.on('checkExpectation', handleFramed);
   return server;
+}
+
+/**
+ * The fault in how an HTTP/1 request states the end of its body; undefined if there is none. Request smuggling: a proxy may see
+ * another end if there is more than a single `chunked`, or any with HTTP/1.0, and take the following bytes for a request of
+ * another client (RFC 9112, 6.1 and 11.2). Close the connection of such a request.
+ */
+export function framingFault({
+  httpVersion,
+  headers,
+}: Pick<IncomingMessage, 'httpVersion' | 'headers'>): string | undefined {
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return undefined;
+  if (httpVersion !== '1.1') return `A request of HTTP/${httpVersion} must have no Transfer-Encoding.`;
+  return coding.toLowerCase() === 'chunked'
+    ? undefined
+    : 'The header Transfer-Encoding must be chunked alone, sent once, or absent.';
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { givenNetwork } from '../../lib/networks.ts';
-import { bodyBytesMax } from './request-head.ts';
 
 /** A request of either HTTP version. */
 export type AnyRequest = IncomingMessage | Http2ServerRequest;
@@ -10,6 +9,8 @@ export type AnyResponse = ServerResponse | Http2ServerResponse;
 /** A response with the call that it belongs to. */
 export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
+/** The largest request body that a listener reads, in bytes. */
+export const bodyBytesMax = 65_536;
 /** Memory for all open calls of the process, in bytes: requests, and response bytes that the kernel has not accepted. */
 const heldBytesMax = 24 * 1_048_576;
 /** Estimated memory that Node uses for a call of each HTTP version, and for a header besides its text, in bytes. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError, reasons } from '../../domain/reason.ts';
-import { bodyBytesMax, framingFault } from '../listen/request-head.ts';
+import { framingFault } from '../listen/http1-server.ts';
+import { bodyBytesMax } from '../listen/open-calls.ts';
 
 /** The page that explains each error, under `#` and its code. */
 export const errorsPath = '/docs/errors';

@@ -16,22 +16,8 @@ export interface MangopaySettings {
 /** Mangopay's API over HTTP. */
 export type MangopayClient = ReturnType<typeof createMangopayClient>;
 
-/**
- * Mangopay's API within one call. Paths follow the ClientId. Without a definite response (401, 429, 5xx, none) a call rejects
- * with a ProviderFailure; nothing is sent twice.
- */
-export interface MangopayApi {
-  /** Reads a resource; undefined if it does not exist (404). */
-  find<T>(path: string, query?: Readonly<Record<string, string>>): Promise<T | undefined>;
-  /** Reads a resource that must exist. */
-  get<T>(path: string, query?: Readonly<Record<string, string>>): Promise<T>;
-  /**
-   * Creates a resource under an idempotency key. Mangopay responds to a key once, and with 409 for 24 hours after it; then
-   * this reads the first response.
-   */
-  post<T>(path: string, body: object, key: string): Promise<Posted<T>>;
-  put(path: string, body: object): Promise<void>;
-}
+/** See `createApi`. */
+export type MangopayApi = ReturnType<typeof createApi>;
 
 /** The result of a POST under its key. */
 export type Posted<T> =
@@ -198,50 +184,60 @@ function causeOf(error: unknown): string {
 }
 
 /**
+ * Mangopay's API within one call. Paths follow the ClientId. Without a definite response (401, 429, 5xx, none) a call rejects
+ * with a ProviderFailure; nothing is sent twice.
+ */
+function createApi(request: Request, signal: AbortSignal) {
+  const find = async <T>(
+    path: string,
+    query: Readonly<Record<string, string>> = {},
+  ): Promise<T | undefined> => {
+    const answer = await request(signal, 'GET', path, { query });
+    return answer.status === 404 ? undefined : doneOf<T>(`GET ${path}`, answer);
+  };
+
+  /** Reads the response to the first request under a key. */
+  const stored = async <T>(what: string, key: string): Promise<Posted<T>> => {
+    const first = await find<{ StatusCode: string | number; Resource: T }>(`/responses/${key}`);
+    if (first === undefined) {
+      throw new ProviderFailure('FAILED', `Mangopay: ${what}, the first request of its key is under way`);
+    }
+    const status = Number(first.StatusCode);
+    if (status >= 500) return { kind: 'LOST' };
+    return posted(what, { status, headers: new Headers(), body: first.Resource }, true);
+  };
+
+  return {
+    /** Reads a resource; undefined if it does not exist (404). */
+    find,
+    /** Reads a resource that must exist. */
+    get: async <T>(path: string, query?: Readonly<Record<string, string>>): Promise<T> => {
+      const found = await find<T>(path, query);
+      if (found === undefined) throw new ProviderFailure('FAILED', `Mangopay: GET ${path}, status 404`);
+      return found;
+    },
+    /**
+     * Creates a resource under an idempotency key. Mangopay responds to a key once, and with 409 for 24 hours after it; then
+     * this reads the first response.
+     */
+    post: async <T>(path: string, body: object, key: string): Promise<Posted<T>> => {
+      const what = `POST ${path}`;
+      const answer = await request(signal, 'POST', path, { body, key });
+      return answer.status === 409 ? stored<T>(what, key) : posted<T>(what, answer, false);
+    },
+    put: async (path: string, body: object): Promise<void> => {
+      doneOf(`PUT ${path}`, await request(signal, 'PUT', path, { body }));
+    },
+  };
+}
+
+/**
  * Opens a client. It replaces Mangopay's mangopay4-nodejs-sdk, which accepts no signal, follows redirects and, if a connection
  * is refused or breaks, throws where nobody can catch it, so that the process ends. Tests compare both.
  */
 export function createMangopayClient(settings: MangopaySettings, nowMs: () => number) {
   const closing = new AbortController();
   const request = createRequests(settings, nowMs);
-
-  function apiOf(signal: AbortSignal): MangopayApi {
-    const find = async <T>(
-      path: string,
-      query: Readonly<Record<string, string>> = {},
-    ): Promise<T | undefined> => {
-      const answer = await request(signal, 'GET', path, { query });
-      return answer.status === 404 ? undefined : doneOf<T>(`GET ${path}`, answer);
-    };
-
-    /** Reads the response to the first request under a key. */
-    const stored = async <T>(what: string, key: string): Promise<Posted<T>> => {
-      const first = await find<{ StatusCode: string | number; Resource: T }>(`/responses/${key}`);
-      if (first === undefined) {
-        throw new ProviderFailure('FAILED', `Mangopay: ${what}, the first request of its key is under way`);
-      }
-      const status = Number(first.StatusCode);
-      if (status >= 500) return { kind: 'LOST' };
-      return posted(what, { status, headers: new Headers(), body: first.Resource }, true);
-    };
-
-    return {
-      find,
-      get: async <T>(path: string, query?: Readonly<Record<string, string>>) => {
-        const found = await find<T>(path, query);
-        if (found === undefined) throw new ProviderFailure('FAILED', `Mangopay: GET ${path}, status 404`);
-        return found;
-      },
-      post: async <T>(path: string, body: object, key: string) => {
-        const what = `POST ${path}`;
-        const answer = await request(signal, 'POST', path, { body, key });
-        return answer.status === 409 ? stored<T>(what, key) : posted<T>(what, answer, false);
-      },
-      put: async (path, body) => {
-        doneOf(`PUT ${path}`, await request(signal, 'PUT', path, { body }));
-      },
-    };
-  }
 
   return {
     /**
@@ -252,7 +248,7 @@ export function createMangopayClient(settings: MangopaySettings, nowMs: () => nu
       const ended = AbortSignal.any([signal, closing.signal]);
       ended.throwIfAborted();
       try {
-        return await work(apiOf(ended));
+        return await work(createApi(request, ended));
       } catch (error) {
         ended.throwIfAborted();
         throw error;

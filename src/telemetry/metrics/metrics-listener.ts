@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import type { Logger } from 'pino';
 import { CountedResponse, endWith } from '../../http/listen/counted-response.ts';
+import { framingFault } from '../../http/listen/http1-server.ts';
 import type { OpenCalls, OpenConnection } from '../../http/listen/open-calls.ts';
-import { framingFault, isOwnHost } from '../../http/listen/request-head.ts';
 import { contentType, type Scrape } from './scrape.ts';
 
 /** What the listener works with. */
@@ -106,4 +107,16 @@ function end(
   };
   response.writeHead(status, headers);
   endWith(response, text);
+}
+
+/**
+ * Whether a Host can only name this machine or its network: an IP address, a name without dots such as localhost, or the name
+ * in the listen address. DNS rebinding: a site whose name resolves to this machine could otherwise read responses in a browser.
+ */
+function isOwnHost(sent: string, listenedOn: string): boolean {
+  const name = URL.parse(`http://${sent}`)?.hostname ?? '';
+  if (name === '') return false;
+  return (
+    isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || !name.includes('.') || name === listenedOn.toLowerCase()
+  );
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { ApiError } from '../../../src/domain/reason.ts';
-import { bodyBytesMax } from '../../../src/http/listen/request-head.ts';
+import { bodyBytesMax } from '../../../src/http/listen/open-calls.ts';
 import type { PaymentProvider } from '../../../src/payments/provider.ts';
 import { fileArtwork, getEscrow, openEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
