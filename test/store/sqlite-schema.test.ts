@@ -70,8 +70,9 @@ test('the tables that are found by their whole key alone have no row id', (t) =>
   assert.deepEqual(withoutRowId, keyed.sort());
 });
 
-test('a commit is on disk before it is answered: write-ahead log, synchronous FULL, foreign keys', (t) => {
+test('a commit is on disk before it is answered, and the log shrinks after it has grown', (t) => {
   const { client } = openMigrated(t);
   const value = (name: string) => client.pragma(name, { simple: true });
   assert.deepEqual(['journal_mode', 'synchronous', 'foreign_keys'].map(value), ['wal', 2, 1]);
+  assert.deepEqual(['wal_autocheckpoint', 'journal_size_limit'].map(value), [4_000, 33_554_432]);
 });

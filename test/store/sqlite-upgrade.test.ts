@@ -100,9 +100,11 @@ test('the copies of the last two upgrades are kept, and none of a later schema',
   ]);
 });
 
-test('a database that another process uses is not upgraded', async (t) => {
+test('a database that another process uses, or of another deployment, is not upgraded', async (t) => {
   const { dataDir, file } = await makeEarlierDatabase(t);
   const before = contentOf(file);
+  for (const other of [{ environment: 'production' }, { currency: 'USD' }] as const)
+    assert.throws(() => createSqliteStore({ dataDir, ...sandbox, ...other }), DatabaseError);
   const lock = lockFolder(dataDir);
   assert.throws(() => open(t, dataDir), FolderInUse);
   assert.deepEqual(contentOf(file), before);
@@ -111,14 +113,6 @@ test('a database that another process uses is not upgraded', async (t) => {
   await upgrade(t, dataDir);
   assert.equal(contentOf(file).version, furtherSchema);
   assert.equal(planUpgrade(dataDir).isInUse, false);
-});
-
-test('a database of another environment or currency is not upgraded', async (t) => {
-  const { dataDir, file } = await makeEarlierDatabase(t);
-  const before = contentOf(file);
-  for (const other of [{ environment: 'production' }, { currency: 'USD' }] as const)
-    assert.throws(() => createSqliteStore({ dataDir, ...sandbox, ...other }), DatabaseError);
-  assert.deepEqual(contentOf(file), before);
 });
 
 test('a database of a later version is used, and keeps its schema', async (t) => {

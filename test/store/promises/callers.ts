@@ -143,7 +143,7 @@ export function callerPromises({ storeTest, test }: StoreTests): void {
   });
 
   storeTest(
-    'platforms and their usage of a month are listed oldest first, without internal callers',
+    'platforms and their usage, keys and tokens are listed oldest first, and internal callers are no platforms',
     async (store) => {
       const callers = [];
       for (const name of ['c', 'b', 'a']) {
@@ -170,25 +170,16 @@ export function callerPromises({ storeTest, test }: StoreTests): void {
         ({ caller, tier, monthlyQuota, calls }) => `${caller} ${tier} ${monthlyQuota} ${calls}`,
         ['c ENTERPRISE null 3', 'b ENTERPRISE null 0', 'a ENTERPRISE null 1'],
       );
+      await assertListed(
+        (page) => store.perform({ kind: 'ListKeys', page }),
+        ({ caller }) => caller,
+        ['c', 'b', 'a'],
+      );
+      await assertListed(
+        (page) => store.perform({ kind: 'ListTokens', page }),
+        ({ caller }) => caller,
+        ['service c', 'service b', 'service a'],
+      );
     },
   );
-
-  storeTest('keys and tokens are listed oldest first, each once', async (store) => {
-    const keyIds: string[] = [];
-    const tokenIds: string[] = [];
-    for (const name of ['e', 'd', 'c', 'b', 'a']) {
-      keyIds.push((await store.addPlatform(name)).keyId);
-      tokenIds.push((await store.addService(`service ${name}`)).tokenId);
-    }
-    await assertListed(
-      (page) => store.perform({ kind: 'ListKeys', page }),
-      ({ keyId }) => keyId,
-      keyIds,
-    );
-    await assertListed(
-      (page) => store.perform({ kind: 'ListTokens', page }),
-      ({ tokenId }) => tokenId,
-      tokenIds,
-    );
-  });
 }

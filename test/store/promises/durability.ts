@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { newToken, refused, settlementOf, toFile, toResolve } from './fixtures.ts';
+import { newToken, nowS, refused, settlementOf, toFile, toResolve } from './fixtures.ts';
 import type { StoreTests } from './tests.ts';
 
-const nowS = 1_790_000_000;
 const month = '2026-11';
 
 /** Durability, and what a closed store does. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { RegistryMetrics } from '../../../src/store/metric-commands.ts';
 import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/audit-log.ts';
+import { resultOf } from './endpoints.ts';
 import { newKey, noon, nowS, states, time, toOpen } from './fixtures.ts';
 import type { StoreTests, TestStore } from './tests.ts';
 
@@ -19,11 +20,10 @@ function countsOf({ openOrders, settledOrders }: RegistryMetrics): Record<string
 /** Has an endpoint take what there is to send by a time, and each of it be answered, or refused until another time. */
 async function attempted(store: TestStore, webhook: StoredWebhook, atMs: number, retryAtMs: number | null) {
   const { due } = await store.claim(webhook, atMs);
-  const { id } = webhook;
-  const outcomes = due.map(({ event: { sequence }, attempts }) => ({
-    ...{ id, sequence, attempts: attempts + 1, atMs, retryAtMs, isDelivered: retryAtMs === null },
-    ...{ httpStatus: null, answer: null, error: null },
-  }));
+  const isDelivered = retryAtMs === null;
+  const outcomes = due.map(({ event: { sequence }, attempts }) =>
+    resultOf(webhook, sequence, { attempts: attempts + 1, atMs, retryAtMs, isDelivered }),
+  );
   await store.perform({ kind: 'RecordAttempts', outcomes });
 }
 
