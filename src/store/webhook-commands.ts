@@ -18,7 +18,7 @@ export interface StoredWebhook extends CallerRef {
   readonly description: string;
   readonly status: WebhookStatus;
   /** The reason why it is disabled, shown to its owner; null if it is enabled. */
-  readonly disabledWhy: string | null;
+  readonly disabledReason: string | null;
   readonly createdAtS: number;
   /** Sealed by the key ring for `webhookId`. */
   readonly sealedSecret: Uint8Array;
@@ -61,8 +61,18 @@ export interface WebhookOperator extends Actor {
   readonly callerId?: number | undefined;
 }
 
+/** What the last attempt to send an event met. */
+export interface AttemptAnswer {
+  /** Of the response; null if there was none. */
+  readonly httpStatus: number | null;
+  /** The first bytes of the response; null if there was none. */
+  readonly answer: Uint8Array | null;
+  /** Why the attempt failed, for the owner; null if it succeeded or none was made. */
+  readonly error: string | null;
+}
+
 /** The delivery of an event to an endpoint. */
-export interface StoredDelivery {
+export interface StoredDelivery extends AttemptAnswer {
   /** The caller that the event belongs to. */
   readonly callerId: number;
   /** The sequence of the event, counted per caller. */
@@ -74,12 +84,6 @@ export interface StoredDelivery {
   readonly lastAttemptAtMs: number | null;
   /** Null unless it is PENDING. */
   readonly nextAttemptAtMs: number | null;
-  /** Of the last response; null if there was none. */
-  readonly httpStatus: number | null;
-  /** The first bytes of the last response; null if there was none. */
-  readonly answer: Uint8Array | null;
-  /** Why the last attempt failed, for the owner; null if it succeeded or none was made. */
-  readonly error: string | null;
 }
 
 /** An endpoint and when it has something to send. */
@@ -105,7 +109,7 @@ export interface WebhookWork {
 }
 
 /** The result of one attempt. */
-export interface DeliveryResult {
+export interface DeliveryResult extends AttemptAnswer {
   readonly id: number;
   readonly sequence: number;
   /** Attempts so far, including this one. */
@@ -113,9 +117,6 @@ export interface DeliveryResult {
   /** When it ended, Unix milliseconds. */
   readonly atMs: number;
   readonly isDelivered: boolean;
-  readonly httpStatus: number | null;
-  readonly answer: Uint8Array | null;
-  readonly error: string | null;
   /** When to send it again, Unix milliseconds; null if it was delivered or given up. */
   readonly retryAtMs: number | null;
   /** Disables the endpoint at once, with this reason for its owner; undefined to leave it. */
@@ -150,11 +151,8 @@ export interface Redelivered {
 }
 
 /** The result of a test delivery. */
-export interface WebhookTestResult {
+export interface WebhookTestResult extends AttemptAnswer {
   readonly isDelivered: boolean;
-  readonly httpStatus: number | null;
-  readonly answer: Uint8Array | null;
-  readonly error: string | null;
 }
 
 /** A test delivery, to be made or made. */

@@ -161,7 +161,7 @@ export function webhookMessage(
   nowS: number,
   timestamp: ServiceDependencies['timestamp'],
 ): MessageInitShape<typeof WebhookSchema> {
-  const { webhookId, description, caller, eventTypes, status, disabledWhy } = webhook;
+  const { webhookId, description, caller, eventTypes, status, disabledReason } = webhook;
   const { createdAtS, failingSinceS, previousEndsAtS } = webhook;
   const isPreviousGood = previousEndsAtS !== null && previousEndsAtS > nowS;
   return {
@@ -169,7 +169,7 @@ export function webhookMessage(
     eventTypes: [...(eventTypes ?? [everyType])],
     status: Webhook_Status[status],
     createdAt: timestamp(createdAtS * 1_000),
-    ...(disabledWhy !== null && { disabledReason: disabledWhy }),
+    ...(disabledReason !== null && { disabledReason }),
     ...(failingSinceS !== null && { failingSince: timestamp(failingSinceS * 1_000) }),
     ...(isPreviousGood && { previousSecretExpiresAt: timestamp(previousEndsAtS * 1_000) }),
   };

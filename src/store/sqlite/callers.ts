@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, or, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, isNotNull, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import {
   type KeyStatus,
@@ -14,14 +14,7 @@ import type { Database } from './statement.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
-  id: apiKey.id,
-  keyId: apiKey.keyId,
-  apiKey: apiKey.apiKey,
-  sealedSecret: apiKey.sealedSecret,
-  status: apiKey.status,
-  createdAtS: apiKey.createdAtS,
-  expiresAtS: apiKey.expiresAtS,
-  callerId: apiKey.callerId,
+  ...getTableColumns(apiKey),
   caller: caller.name,
   // Only platforms have keys, and every platform has a tier.
   tier: sql<Tier>`${caller.tier}`,

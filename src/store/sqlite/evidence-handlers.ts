@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, lte } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, lte } from 'drizzle-orm';
 import { filingErased, linkNotFound, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
@@ -184,15 +184,7 @@ function createRecordReads(database: Database, check: RecordCheck) {
 /** Expired links that are deleted with each new one: more than one, so that the table does not grow. */
 const sweptPerLink = 2;
 
-const linkColumns = {
-  id: evidenceLink.id,
-  linkId: evidenceLink.linkId,
-  filingNo: evidenceLink.filingNo,
-  sequence: evidenceLink.sequence,
-  createdAtS: evidenceLink.createdAtS,
-  expiresAtS: evidenceLink.expiresAtS,
-  revokedAtS: evidenceLink.revokedAtS,
-};
+const { callerId: _, ...linkColumns } = getTableColumns(evidenceLink);
 
 const toLink = ({ id: _, ...link }: StoredLink & { readonly id: number }): StoredLink => link;
 

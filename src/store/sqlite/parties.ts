@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
 import { callerNotFound } from '../../domain/caller.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
 import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/party.ts';
@@ -174,13 +174,7 @@ function createRegistration(database: Database, register: PartyRegister) {
   return { put, end };
 }
 
-const partyColumns = {
-  id: party.id,
-  role: party.role,
-  partyId: party.partyId,
-  providerIds: party.providerIds,
-  addedAtS: party.addedAtS,
-};
+const { callerId: _, removedAtS: _1, ...partyColumns } = getTableColumns(party);
 
 /** Ordered by id without an index: with one, SQLite would sort the list for every page. */
 const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string) => number) =>

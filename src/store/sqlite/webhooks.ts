@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { PlatformStatus } from '../../domain/caller.ts';
 import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type { NewSeal } from '../caller-commands.ts';
@@ -7,25 +7,7 @@ import { caller, webhook, webhookDelivery } from './schema.ts';
 import { type Database, named, prepare } from './statement.ts';
 
 /** The columns of a WebhookRow, from webhook joined with its caller. */
-const webhookColumns = {
-  id: webhook.id,
-  webhookId: webhook.webhookId,
-  callerId: webhook.callerId,
-  caller: caller.name,
-  callerStatus: caller.status,
-  origin: webhook.origin,
-  sealedUrl: webhook.sealedUrl,
-  eventTypes: webhook.eventTypes,
-  description: webhook.description,
-  status: webhook.status,
-  disabledWhy: webhook.disabledReason,
-  createdAtS: webhook.createdAtS,
-  sealedSecret: webhook.sealedSecret,
-  previousSecret: webhook.previousSecret,
-  previousEndsAtS: webhook.previousEndsAtS,
-  failingSinceS: webhook.failingSinceS,
-  cursor: webhook.cursor,
-};
+const webhookColumns = { ...getTableColumns(webhook), caller: caller.name, callerStatus: caller.status };
 
 /** A row of an endpoint. */
 export type WebhookRow = Omit<StoredWebhook, 'eventTypes'> & {

@@ -169,7 +169,7 @@ test('an endpoint that answers 410 is disabled, with an event for its platform',
       ['/other', 'webhook.disabled'],
     ],
   );
-  assert.equal((await findWebhook(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+  assert.equal((await findWebhook(store, webhook)).disabledReason, 'the endpoint answered 410 Gone');
   assert.equal(sender.metrics().disabled, 1);
   const names = { webhookId: webhook.webhookId, platform: 'gallery', host: new URL(url).host };
   assert.deepEqual(log, [

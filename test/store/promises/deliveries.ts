@@ -254,8 +254,8 @@ export function deliveryPromises(tests: StoreTests): void {
     const atMs = nowMs + fiveDaysMs;
     const { disabled } = await store.note(store.outcome(2, { ...retry, attempts: 2, atMs }));
     assert.deepEqual(disabled, [webhook.id]);
-    const { status, disabledWhy } = await store.findWebhook(webhook);
-    assert.deepEqual([status, disabledWhy], ['DISABLED', 'every attempt failed for five days']);
+    const { status, disabledReason } = await store.findWebhook(webhook);
+    assert.deepEqual([status, disabledReason], ['DISABLED', 'every attempt failed for five days']);
     const { type, atMs: eventAtMs, webhookId } = (await store.eventsOf(store.gallery)).at(-1) ?? {};
     assert.deepEqual([type, eventAtMs, webhookId], ['webhook.disabled', atMs, webhook.webhookId]);
     assert.deepEqual(await store.statuses(), [
@@ -274,7 +274,7 @@ export function deliveryPromises(tests: StoreTests): void {
     const both = [store.outcome(1, gone), store.outcome(2, gone)];
     assert.deepEqual(await store.note(...both), { disabled: [webhook.id], released: [] });
     assert.deepEqual((await store.note(...both)).disabled, []);
-    assert.equal((await store.findWebhook(webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+    assert.equal((await store.findWebhook(webhook)).disabledReason, 'the endpoint answered 410 Gone');
     const disabled = (await store.eventsOf(store.gallery)).filter(({ type }) => type === 'webhook.disabled');
     assert.equal(disabled.length, 1);
   });

@@ -66,7 +66,7 @@ export function webhookPromises({ test }: StoreTests): void {
       caller: 'gallery',
       eventTypes: ['filing.created', 'escrow.frozen'],
       status: 'ENABLED',
-      disabledWhy: null,
+      disabledReason: null,
       previousSecret: null,
       previousEndsAtS: null,
       failingSinceS: null,
@@ -206,7 +206,7 @@ export function webhookPromises({ test }: StoreTests): void {
     await store.fileOne(gallery);
     await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
     const disabled = await change(store, webhook, { status: 'DISABLED' });
-    assert.deepEqual([disabled.status, disabled.disabledWhy], ['DISABLED', 'a call disabled it']);
+    assert.deepEqual([disabled.status, disabled.disabledReason], ['DISABLED', 'a call disabled it']);
     assert.deepEqual(await change(store, webhook, { status: 'DISABLED' }), disabled);
     assert.deepEqual(await store.statusesOf(webhook), [[2, 'FAILED', 1, null]]);
     assert.equal((await store.deliveriesOf(webhook))[0]?.error, 'answered 500');
@@ -234,7 +234,7 @@ export function webhookPromises({ test }: StoreTests): void {
       [3, 'WAITING', 0, null],
     ]);
     const disabled = await change(store, webhook, { status: 'DISABLED' }, tester);
-    assert.equal(disabled.disabledWhy, 'an operator disabled it');
+    assert.equal(disabled.disabledReason, 'an operator disabled it');
     assert.deepEqual(
       (await store.deliveriesOf(webhook)).map(({ status, error }) => [status, error]),
       [
