@@ -73,7 +73,6 @@ describe('documented party ids', () => {
     ['sim-decline', 'sellerId', ['HELD']],
     ['sim-slow', 'sellerId', ['PAID_OUT']],
     ['sim-lapse', 'buyerId', ['HELD', 'LAPSED', 'LAPSED']],
-    ['sim-duplicate', 'buyerId', ['HELD', 'HELD']],
     ['sim-must-act', 'buyerId', ['AWAITING_BUYER', 'HELD', 'HELD']],
     ['sim-must-act-fail', 'buyerId', ['AWAITING_BUYER', 'VOID', 'VOID']],
     ['sim-must-act-never', 'buyerId', ['AWAITING_BUYER', 'AWAITING_BUYER', 'AWAITING_BUYER']],

@@ -74,14 +74,12 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
     throwIfOver(signal);
     const { message, verdict = 'CONSENTED', course = {} } = behaviorFor(instruction);
     if (message === 'SILENT') await sleep(undefined, signal);
-    const arrive = (hold: Hold) => carryOut(hold, instruction, { verdict, course }, clock.nowMs());
     const payment = books.change(instruction, (hold) => {
       const isFirst = recordSending(hold, instruction);
       if (isFirst && message === 'LOST_REQUEST') return undefined;
-      const answer = arrive(hold);
+      const answer = carryOut(hold, instruction, { verdict, course }, clock.nowMs());
       return isFirst && message === 'LOST_ANSWER' ? undefined : answer;
     });
-    if (message === 'DUPLICATE') books.change(instruction, arrive);
     if (payment === undefined) {
       throw new ProviderFailure('UNREACHABLE', 'The connection to the simulated provider broke.');
     }
@@ -131,9 +129,8 @@ const dueAtMs = ({ plan }: Hold): number => plan[0]?.atMs ?? Number.POSITIVE_INF
  * - SILENT: the provider never answers and does nothing.
  * - LOST_REQUEST, LOST_ANSWER: the first sending never arrives, or its answer is lost.
  * - SLOW: the answer takes `slowAnswerMs`.
- * - DUPLICATE: the instruction arrives twice.
  */
-type MessageFault = 'SILENT' | 'LOST_REQUEST' | 'LOST_ANSWER' | 'SLOW' | 'DUPLICATE';
+type MessageFault = 'SILENT' | 'LOST_REQUEST' | 'LOST_ANSWER' | 'SLOW';
 
 /** What differs from an instruction that is carried out. */
 interface Behavior extends Partial<Treatment> {
@@ -161,7 +158,6 @@ const behaviors = {
   'sim-lost-answer': () => ({ message: 'LOST_ANSWER' }),
   'sim-lost-request': () => ({ message: 'LOST_REQUEST' }),
   'sim-slow': () => ({ message: 'SLOW' }),
-  'sim-duplicate': () => ({ message: 'DUPLICATE' }),
   'sim-lapse': () => ({ course: { holdLastsMs: shortHoldMs } }),
   'sim-must-act': () => buyer('BUYER_ACTS'),
   'sim-must-act-fail': () => buyer('BUYER_FAILS'),
