@@ -1,60 +1,40 @@
 import assert from 'node:assert/strict';
-import { Agent, get } from 'node:http';
-import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { fileArtwork } from '../../support/calls.ts';
-import { fileScope } from '../../support/file-scope.ts';
-import { writeLeaves } from '../../support/leaves.ts';
-import { startService, type TestService } from '../../support/service.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
-
-/** A response with the bytes of its body. */
-interface BytesAnswer {
-  readonly status: number;
-  readonly bytes: Buffer;
-}
-
-const agent = new Agent({ keepAlive: true, maxSockets: 100 });
-fileScope.after(() => agent.destroy());
-
-function fetchBytes({ publicUrl }: Pick<TestService, 'publicUrl'>, path: string): Promise<BytesAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<BytesAnswer>();
-  get(`${publicUrl}${path}`, { agent }, async (incoming) => {
-    resolve({ status: incoming.statusCode ?? 0, bytes: await buffer(incoming) });
-  }).on('error', reject);
-  return promise;
-}
-
-const dataDir = temporaryFolder(fileScope);
-await (await startService(fileScope, { dataDir })).close();
-writeLeaves(dataDir, 200);
-const service = await startService(fileScope, { dataDir });
+import { openReadLimits } from '../../../src/evidence/log/tiles.ts';
+import { askProvenance, fileArtwork } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { publishAll } from '../../support/publication.ts';
+import { startService } from '../../support/service.ts';
 
 /** test/cli/outsider.test.ts audits the whole log of a registry, and test/evidence/log/tiles.test.ts has its tiles. */
-test('a flood of requests for tiles does not delay signed calls', async () => {
+test('of all reads of the log two are at the store and 64 wait; others are rejected, and signed calls are not', async (t) => {
+  const clock = createManualClock();
+  const service = await startService(t, { clock });
   const platform = await service.platform();
-  const paths = Array.from({ length: 200 }, (_, nth) => `/log/tile/entries/000.p/${1 + nth}`);
-  let isOver = false;
-  let requestsMax = 0;
-  const watching = (async () => {
-    while (!isOver) {
-      requestsMax = Math.max(requestsMax, (await service.store.metrics()).requestsInFlight);
-      await new Promise(setImmediate);
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  await publishAll(service, clock);
+  const held = Promise.withResolvers<void>();
+  let reads = 0;
+  const { execute } = service.store;
+  t.mock.method(service.store, 'execute', async (request: Parameters<typeof execute>[0]) => {
+    if (request.effect?.kind === 'ReadLeaves') {
+      reads += 1;
+      await held.promise;
     }
-  })();
-  const [tiles, filed] = await Promise.all([
-    Promise.all(paths.map((path) => fetchBytes(service, path))),
-    Promise.all(Array.from({ length: 20 }, () => fileArtwork(service, platform))),
-  ]);
-  isOver = true;
-  await watching;
-  for (const { status, text } of filed) assert.equal(status, 200, text);
-  const rejected = tiles.filter(({ status }) => status !== 200);
-  for (const { status, bytes } of rejected) {
-    assert.equal(status, 503);
-    assert.equal(JSON.parse(bytes.toString()).code, 'UNAVAILABLE');
-  }
-  assert.ok(rejected.length < tiles.length);
-  // Two of unauthenticated callers, those that were signed, and the one that signs checkpoints.
-  assert.ok(requestsMax <= 2 + 20 + 1, `${requestsMax} requests at once`);
+    return execute(request);
+  });
+  const rejected: object[] = [];
+  const ask = async () => {
+    const answer = await fetch(`${service.publicUrl}/log/tile/entries/000.p/1`);
+    if (answer.status !== 200) rejected.push((await answer.json()) as object);
+    return answer.status;
+  };
+  const asked = Array.from({ length: openReadLimits.concurrent + openReadLimits.queued + 3 }, ask);
+  await eventually('three are rejected', 60_000, () => rejected.length === 3);
+  for (const error of rejected) assert.partialDeepStrictEqual(error, { code: 'UNAVAILABLE' });
+  assert.equal((await askProvenance(service, platform, filingNo)).status, 200);
+  assert.equal(reads, 2);
+  held.resolve();
+  assert.equal((await Promise.all(asked)).filter((status) => status === 200).length, 66);
 });
