@@ -5,6 +5,7 @@ import type { BackupAccess, Reload } from '../api/services/dependencies.ts';
 import type { Config } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { Finding } from '../domain/finding.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { createCheckpointFile } from '../evidence/log/publication.ts';
 import { createSigner } from '../evidence/log/signer.ts';
@@ -17,7 +18,6 @@ import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';
 import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
-import { checkInChild } from '../operations/check/child.ts';
 import { type ChildCommands, createChildCommands } from '../operations/child-commands.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
@@ -99,7 +99,8 @@ export function configuredParts(
     newInstructionId: randomUUIDv7,
     webhooks: config.webhooks,
     backups: backupAccess(config, backups),
-    check: (signal: AbortSignal) => checkInChild(commands, config.variables, signal),
+    check: (signal: AbortSignal) =>
+      commands.run({ words: ['check', '--json'], env: config.variables }, signal) as AsyncIterable<Finding>,
     limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...limits },
   };
 }

@@ -260,11 +260,7 @@ function tokensOf(args: string[], flags: ReadonlyMap<string, Part>) {
   return parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true }).tokens;
 }
 
-interface OptionToken {
-  readonly rawName: string;
-  readonly value: string | undefined;
-  readonly inlineValue: boolean | undefined;
-}
+type OptionToken = Extract<ReturnType<typeof tokensOf>[number], { readonly kind: 'option' }>;
 
 function faultOf(
   { rawName, value, inlineValue }: OptionToken,

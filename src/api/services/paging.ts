@@ -12,7 +12,8 @@ export const pageSize = { default: 50, max: 100 } as const;
 /** A list request: its paging fields, and filters of its own. */
 export interface ListRequest {
   readonly $typeName?: string;
-  readonly pageSize: number;
+  /** Missing if the size of a page is fixed. */
+  readonly pageSize?: number;
   readonly pageToken: string;
 }
 
@@ -33,7 +34,8 @@ export function createPaging(key: Uint8Array) {
     /** Checks the paging fields. */
     check: (request: ListRequest, by: CallerRef): Violation[] => {
       const violations: Violation[] = [];
-      if (request.pageSize < 0 || request.pageSize > pageSize.max) {
+      const { pageSize: size = 0 } = request;
+      if (size < 0 || size > pageSize.max) {
         violations.push({
           field: 'pageSize',
           rule: `must be 1 to ${pageSize.max}, or 0 for ${pageSize.default}`,

@@ -6,6 +6,7 @@ import { type ExpiredFiling, erasedPerRequestMax } from '../../store/operator-co
 import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
+import { listing } from './paging.ts';
 
 /** The operations of MaintenanceService on filings whose retention period is over. */
 export function createRetentionOperations({
@@ -14,32 +15,23 @@ export function createRetentionOperations({
   timestamp,
   executeApart,
 }: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'countExpired' | 'eraseExpired'> {
-  /** A list request whose page is as long as one command allows. */
-  const whole = <R>(request: R) => ({ ...request, pageSize: 0 });
+  /** A page that is as long as one command allows. */
   const pageFrom = (from: number | undefined) => ({ from, size: erasedPerRequestMax });
 
   return {
-    countExpired: {
-      check: (message, principal) => paging.check(whole(message), principal),
-      run: async (message, call) => {
-        const request = whole(message);
-        const page = pageFrom(paging.query(request, call.principal).from);
+    countExpired: listing(paging, {
+      find: (_, { from }, { execute }) => {
         const nowS = Math.floor(clock.nowMs() / 1_000);
-        const found = await call.execute({ kind: 'ListExpired', nowS, page });
-        return {
-          years: yearsOf(found.items),
-          recordedUpTo: timestamp(found.beforeS * 1_000),
-          nextPageToken: paging.token(found, request, call.principal),
-        };
+        return execute({ kind: 'ListExpired', nowS, page: pageFrom(from) });
       },
-    },
+      respond: ({ items, beforeS }) => ({
+        years: yearsOf(items),
+        recordedUpTo: timestamp(beforeS * 1_000),
+      }),
+    }),
     eraseExpired: {
-      check: (message, principal) => [
-        ...paging.check(whole(message), principal),
-        ...checkReason(message.reason),
-      ],
-      run: async (message, call) => {
-        const request = whole(message);
+      check: (request, principal) => [...paging.check(request, principal), ...checkReason(request.reason)],
+      run: async (request, call) => {
         const by = actorOf(call, clock, request.reason);
         const { from } = paging.query(request, call.principal);
         const listed = await executeApart({ kind: 'ListExpired', nowS: by.atS, page: pageFrom(from) });
