@@ -4,7 +4,6 @@ import { createCalls } from '../api/pipeline.ts';
 import type { Reload } from '../api/services/dependencies.ts';
 import { type Config, settings } from '../config/config.ts';
 import { unavailable } from '../domain/reason.ts';
-import type { Publication } from '../evidence/log/publication.ts';
 import { createClockPart } from '../health/clock-part.ts';
 import { createReadiness } from '../health/readiness.ts';
 import { createStorePart, findDamage } from '../health/store-part.ts';
@@ -33,17 +32,7 @@ const providerTimeoutMs = 1_000;
 const verificationTimeoutMs = 500;
 
 /** A serving process. */
-export interface App extends Registry, ListenerAddresses {
-  /** Makes the service not ready; it still accepts calls. */
-  drain(): void;
-  readonly reload: Reload;
-  /** host:port of the metrics as bound; undefined if they are off. */
-  readonly metricsAddress: string | undefined;
-  /** What is published of the evidence log. */
-  readonly publication: Publication;
-  /** Accepts no more calls, finishes those in flight and closes the database. */
-  close(): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /**
  * Starts serving with an opened registry. Resolves when both listeners accept connections. Closing the app closes the
@@ -55,7 +44,7 @@ export async function startApp(
   simulated: Simulated = {},
   opening: Promise<Registry> = openForServing(config, simulated),
   traces?: Traces,
-): Promise<App> {
+) {
   await using opened = new AsyncDisposableStack();
   const { clock = systemClock } = simulated;
   const start: Start = { config, log, clock, simulated, traces, opened };
@@ -72,13 +61,18 @@ export async function startApp(
   reload = createReload(start, registry, tls, publish);
   const running = opened.move();
   return {
-    ...{ ...registry, ...addresses, metricsAddress, publication: core.publication },
-    reload,
+    ...{ ...registry, ...addresses, reload },
+    /** host:port of the metrics as bound; undefined if they are off. */
+    metricsAddress,
+    /** What is published of the evidence log. */
+    publication: core.publication,
+    /** Makes the service not ready; it still accepts calls. */
     drain: () => {
       readiness.drain();
       // Notifies those who watch the health now.
       void readiness.check();
     },
+    /** Accepts no more calls, finishes those in flight and closes the database. */
     close: () => running.disposeAsync(),
   };
 }

@@ -20,19 +20,17 @@ export function textOf(env: NodeJS.ProcessEnv, { variable, fallback }: Setting):
 }
 
 /** The settings of one environment. */
-export interface Source {
-  isSet(setting: Setting): boolean;
-  /** Returns the value or the default. Throws ConfigError. */
-  read<Value>(setting: Setting<Value>): Value;
-  /** Returns undefined if the setting is unset and has no default. Throws ConfigError. */
-  find<Value>(setting: Setting<Value>): Value | undefined;
-}
+export type Source = ReturnType<typeof readFrom>;
 
 /** Reads settings from `env`. Some depend on the environment, sandbox or production. */
-export function readFrom(env: NodeJS.ProcessEnv, environment: () => Environment): Source {
+export function readFrom(env: NodeJS.ProcessEnv, environment: () => Environment) {
   const isSet = (setting: Setting) => textOf(env, setting) !== '';
-  const read = <Value>(setting: Setting<Value>) => readSetting(setting, textOf(env, setting), environment);
-  return { isSet, read, find: (setting) => (isSet(setting) ? read(setting) : undefined) };
+  /** Returns the value or the default. Throws ConfigError. */
+  const read = <Value>(setting: Setting<Value>): Value =>
+    readSetting(setting, textOf(env, setting), environment);
+  /** Returns undefined if the setting is unset and has no default. Throws ConfigError. */
+  const find = <Value>(setting: Setting<Value>) => (isSet(setting) ? read(setting) : undefined);
+  return { isSet, read, find };
 }
 
 function readSetting<Value>(setting: Setting<Value>, text: string, environment: () => Environment): Value {
