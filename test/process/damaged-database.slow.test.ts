@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import Sqlite from 'better-sqlite3';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { fileOne, noon, sandbox } from '../store/promises/fixtures.ts';
-import { askProvenance } from '../support/calls.ts';
+import { artsealWith } from '../support/artseal.ts';
+import { askProvenance, fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
-import { issueInto } from '../support/issued.ts';
+import { issueInto, serveIssued } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
+import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
 
@@ -101,4 +103,55 @@ test('a service that cannot read its credentials does not start', { timeout: 300
   const { platforms } = await issueInto(dataDir, 1);
   overwritePage(join(dataDir, 'artseal.db'), 'api_key', platforms[0]?.keyId ?? '');
   assertOneLine(await runBounded(t, ['serve'], { ARTSEAL_DATA_DIR: dataDir }), 1, /artseal\.db is damaged: /);
+});
+
+const checked = /was not closed when it was served last, or was found damaged: it was checked/;
+
+/** A data folder with a filing, whose server was stopped by a signal. */
+async function served(t: TestContext, signal: NodeJS.Signals): Promise<string> {
+  const server = await serveIssued(t);
+  assert.equal((await fileArtwork(server, server.platform)).status, 200);
+  await server.stop(signal);
+  return server.dataDir;
+}
+
+test('a database is checked before the listeners open after kill -9, and not after a clean stop', async (t) => {
+  const dataDir = await served(t, 'SIGKILL');
+  const service = await startService(t, { dataDir });
+  const line = service.logLines.find((each) => checked.test(each)) ?? assert.fail();
+  assert.equal(typeof JSON.parse(line).ms, 'number');
+  await service.close();
+  const again = await startService(t, { dataDir, isStoreInThisThread: false });
+  assert.equal(
+    again.logLines.find((each) => checked.test(each)),
+    undefined,
+  );
+});
+
+test('a command checks the database after kill -9 as well, so the next start need not', async (t) => {
+  const dataDir = await served(t, 'SIGKILL');
+  const record = join(dataDir, 'serving.json');
+  assert.ok(existsSync(record));
+  await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).list('key list');
+  assert.ok(!existsSync(record));
+  const { logLines } = await startService(t, { dataDir });
+  assert.ok(!logLines.some((line) => checked.test(line)));
+});
+
+test('a damaged database is rejected after kill -9, with the message of SQLite and what to do', async (t) => {
+  const dataDir = await served(t, 'SIGKILL');
+  const file = join(dataDir, 'artseal.db');
+  // Pages in the WAL would hide those in the database.
+  const raw = new Sqlite(file);
+  raw.pragma('wal_checkpoint(TRUNCATE)');
+  raw.close();
+  assert.ok(!existsSync(`${file}-wal`), 'only the serving record shows that it was killed');
+  overwritePage(file, 'log_leaf', '"kind"');
+  const damaged = await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).errors(1, 'key list');
+  assert.match(damaged, /artseal\.db is damaged: /);
+  for (const isStoreInThisThread of [true, false])
+    await assert.rejects(startService(t, { dataDir, isStoreInThisThread }), {
+      name: 'DatabaseError',
+      message: /artseal\.db is damaged: .*(page|malformed).*artseal restore.*database-damaged\.md/s,
+    });
 });
