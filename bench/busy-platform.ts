@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { respondToParent } from './children.ts';
 import { type Calls, openCalls } from './signed-calls.ts';
 
 /** The one call that the busy platform makes again and again. */
@@ -67,9 +68,4 @@ async function carryOut(order: BusyOrder): Promise<object> {
   return { answered: [...answered] };
 }
 
-process.on('message', (order: BusyOrder) => {
-  carryOut(order).then(
-    (outcome) => process.send?.(outcome),
-    (error) => process.send?.({ error: String(error) }),
-  );
-});
+respondToParent(carryOut);

@@ -41,6 +41,17 @@ export async function ask<Request extends object, Response extends object>(
   }
 }
 
+/** Responds to the requests of the parent process in a forked child, which ends with it. */
+export function respondToParent<Request>(respond: (request: Request) => Promise<object>): void {
+  process.on('message', (request: Request) => {
+    respond(request).then(
+      (response) => process.send?.(response),
+      (error) => process.send?.({ error: error instanceof Error ? error.message : String(error) }),
+    );
+  });
+  process.once('disconnect', () => process.exit());
+}
+
 /** Asks all children to end and waits until they have. */
 export async function endChildren(): Promise<void> {
   await Promise.all(Array.from(children, endChild));

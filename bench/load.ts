@@ -4,6 +4,7 @@ import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import { CreateFilingRequestSchema, CreateFilingResponseSchema } from '../gen/artseal/v1/filing_pb.ts';
 import { signedHeaders } from '../src/client/sign.ts';
 import { exampleArtwork } from '../src/domain/example.ts';
+import { respondToParent } from './children.ts';
 import type { Credentials } from './credentials.ts';
 import type { Filed, Order, Outcome, Preparation, Sending, Sent, Workload } from './orders.ts';
 
@@ -222,10 +223,4 @@ async function carryOut(order: Order): Promise<Outcome> {
   return {};
 }
 
-process.on('message', (order: Order) => {
-  carryOut(order).then(
-    (outcome) => process.send?.(outcome),
-    (error) => process.send?.({ error: error instanceof Error ? error.message : String(error) }),
-  );
-});
-process.once('disconnect', () => process.exit());
+respondToParent(carryOut);

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { respondToParent } from './children.ts';
 import type { Arrivals, Ports, Request, Response } from './receiving.ts';
 
 /** When each event first arrived at each receiver since the last `gather`. */
@@ -68,10 +69,4 @@ async function respond(request: Request): Promise<Response> {
     : { arrivals: await gather(request.expected) };
 }
 
-process.on('message', (request: Request) => {
-  respond(request).then(
-    (response) => process.send?.(response),
-    (error) => process.send?.({ error: error instanceof Error ? error.message : String(error) }),
-  );
-});
-process.once('disconnect', () => process.exit());
+respondToParent(respond);

@@ -3,21 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { hashedMembers } from '../src/domain/filing.ts';
+import { type IndexedLeaf, type LeafRow, leavesIn } from '../src/store/sqlite/leaves.ts';
 import { must } from './violation.ts';
-
-/** A stored leaf. */
-export interface BookedLeaf {
-  readonly id: number;
-  readonly data: string;
-  readonly hashes: Buffer;
-}
-
-/** A stored row of leaves. `first` is the index of its first leaf. */
-interface LeafRow {
-  readonly first: number;
-  readonly data: string;
-  readonly hashes: Buffer;
-}
 
 /** A record or log event, which must have a leaf. */
 export interface BookedEntry {
@@ -34,7 +21,7 @@ export interface BookedEntry {
 /** The evidence log with the records and log events that it must contain. */
 export interface BookedLog {
   /** Sorted by index. */
-  readonly leaves: readonly BookedLeaf[];
+  readonly leaves: readonly IndexedLeaf[];
   readonly entries: readonly BookedEntry[];
   /** The newest checkpoint in the file and in the database. The service writes the file first. */
   readonly checkpoints: Readonly<Record<'file' | 'database', BookedCheckpoint | undefined>>;
@@ -82,28 +69,13 @@ export function readLog(client: Sqlite.Database): BookedLog {
   const file = join(dirname(client.name), 'log-checkpoint');
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
-    leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap(toLeaves),
+    leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap((row) => leavesIn(row) ?? []),
     entries: [...records, ...events],
     checkpoints: {
       file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
       database: newest && readCheckpoint(newest.note),
     },
   };
-}
-
-/** Splits a row into leaves: `data` has one line per leaf, `hashes` is concatenated. */
-function toLeaves({ first, data, hashes }: LeafRow): BookedLeaf[] {
-  const lines = data.split('\n');
-  let from = 0;
-  return lines.map((line, nth) => {
-    const index = first + nth;
-    // An odd index completes a subtree of two leaves; if half of it, rounded down, is odd, one of four; and so on.
-    let completed = 1;
-    for (let rest = index; rest % 2 === 1; rest = (rest - 1) / 2) completed += 1;
-    const begin = from;
-    from += completed * 32;
-    return { id: index, data: line, hashes: hashes.subarray(begin, from) };
-  });
 }
 
 /** Reads the size and the root from the note of a checkpoint. */
@@ -136,15 +108,15 @@ export function checkLog(
 }
 
 /** No leaf is missing, the stored hashes are those of RFC 6962, and the tree extends each published tree. */
-function checkTree(leaves: readonly BookedLeaf[], published: readonly BookedCheckpoint[]): void {
+function checkTree(leaves: readonly IndexedLeaf[], published: readonly BookedCheckpoint[]): void {
   const largest = Math.max(0, ...published.map(({ size }) => size));
   const message = `a checkpoint of size ${largest} was published, but the log has ${leaves.length} leaves`;
   must(largest <= leaves.length, 'world', message);
   const rootsOf = Map.groupBy(published, ({ size }) => size);
   /** The roots of the complete subtrees so far, from left to right. */
   const roots: Buffer[] = [];
-  for (const [index, { id, data, hashes }] of leaves.entries()) {
-    must(id === index, 'world', `leaf ${index} of the log is missing; the next is ${id}`);
+  for (const [place, { index, data, hashes }] of leaves.entries()) {
+    must(place === index, 'world', `leaf ${place} of the log is missing; the next is ${index}`);
     const completed = [sha256(Buffer.of(0), data)];
     for (let rest = index; rest % 2 === 1; rest = (rest - 1) / 2) {
       completed.push(node(roots.pop(), completed.at(-1)));
@@ -159,21 +131,21 @@ function checkTree(leaves: readonly BookedLeaf[], published: readonly BookedChec
 }
 
 /** The time of a leaf is never before that of the previous leaf, except after CLOCK_ACCEPTED. */
-function checkLeaves(leaves: readonly BookedLeaf[]): void {
+function checkLeaves(leaves: readonly IndexedLeaf[]): void {
   let newestS = 0;
-  for (const { id, data } of leaves) {
+  for (const { index, data } of leaves) {
     const { kind, time } = JSON.parse(data) as { kind: string; time: number };
     must(
       time >= newestS || kind === 'CLOCK_ACCEPTED',
       'world',
-      `leaf ${id} has the time ${time}, and the previous leaf ${newestS}`,
+      `leaf ${index} has the time ${time}, and the previous leaf ${newestS}`,
     );
     newestS = time;
   }
 }
 
 /** Each record and log event has exactly one leaf, which matches it, and there is no other leaf. */
-function checkEntries(leaves: readonly BookedLeaf[], entries: readonly BookedEntry[]): void {
+function checkEntries(leaves: readonly IndexedLeaf[], entries: readonly BookedEntry[]): void {
   const ofLeaf = new Map<number, BookedEntry>();
   for (const entry of entries) {
     const { leafIndex, kind, number, sequence, atS, content } = entry;
@@ -192,8 +164,8 @@ function checkEntries(leaves: readonly BookedLeaf[], entries: readonly BookedEnt
     must(data === expected, number, `leaf ${leafIndex} does not match ${what}; it has ${kindIn(data)}`);
     must(time >= atS, number, `${what} has the time ${atS}, and its leaf ${time}`);
   }
-  const spare = leaves.find(({ id }) => !ofLeaf.has(id));
-  must(spare === undefined, 'world', `leaf ${spare?.id} has no record or log event`);
+  const spare = leaves.find(({ index }) => !ofLeaf.has(index));
+  must(spare === undefined, 'world', `leaf ${spare?.index} has no record or log event`);
 }
 
 /** Formats a leaf without its commitment, whose salt differs between runs. */

@@ -3,7 +3,7 @@ import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { Finding } from '../../src/domain/finding.ts';
 import { utcTimestamp } from '../../src/domain/utc.ts';
@@ -66,19 +66,6 @@ const contentOf = (folder: string) =>
       .update(readFileSync(join(folder, name)))
       .digest('hex'),
   ]);
-
-/** The settings of a deployment whose provider is Stripe, and the stand-in that takes its place. */
-async function withStripe(t: TestContext, dataDir: string) {
-  const standIn = await startStripeStandIn(t);
-  const env = {
-    ARTSEAL_DATA_DIR: dataDir,
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
-    ARTSEAL_STRIPE_URL: standIn.url,
-  };
-  return { standIn, env };
-}
 
 test('wrong settings give a line each, and nothing else is checked', async () => {
   const { code, printed, errors } = await runHere(['check'], {
@@ -160,7 +147,8 @@ test('the evidence log must be the one that was published, under the name that t
 test('one run reports all faults, each with what to do', async (t) => {
   const dataDir = temporaryFolder(t);
   await issueInto(dataDir, 2);
-  const { standIn, env } = await withStripe(t, dataDir);
+  const standIn = await startStripeStandIn(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir, ...standIn.settings };
   standIn.revokeKey(true);
   const held = new URL(await listenLocally(t, createServer(), () => {})).host;
   chmodSync(join(dataDir, 'artseal.db'), 0o666);
@@ -341,7 +329,8 @@ test('check looks at the backup folder and at the last verified backup', async (
 test('check tries the credentials of the provider, which may not answer', async (t) => {
   const dataDir = temporaryFolder(t);
   await makeSandbox(dataDir);
-  const { standIn, env } = await withStripe(t, dataDir);
+  const standIn = await startStripeStandIn(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir, ...standIn.settings };
   await assertFinds(env, 'provider', 0, /^ok: stripe accepts the credentials$/);
   assert.deepEqual(
     standIn.requests.map(({ method }) => method),
@@ -409,9 +398,12 @@ test('a database of another deployment is a fault, and a missing one of a produc
   await assertFinds(other, 'database', 1, /^fault: .* is in CNY: set ARTSEAL_CURRENCY to match$/);
   await assertFinds({ ARTSEAL_DATA_DIR: none }, 'database', 0, /^warning: there is no database .* yet/);
   assert.deepEqual(readdirSync(none), []);
-  const { env } = await withStripe(t, none);
-  const { ARTSEAL_STRIPE_URL: _, ...live } = { ...env, ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
-  const production = { ...live, ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_MASTER_KEY: hexKey };
+  const { settings } = await startStripeStandIn(t);
+  const { ARTSEAL_STRIPE_URL: _, ...live } = { ...settings, ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
+  const production = {
+    ...{ ...live, ARTSEAL_DATA_DIR: none },
+    ...{ ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_MASTER_KEY: hexKey },
+  };
   const missing = await findingsAt(Date.now(), production, 'database');
   assert.match(missing, /^fault: there is no database .*artseal init/);
 });

@@ -59,18 +59,6 @@ test('call prints the response, and exits with 0 for success and 1 for an error'
   assert.match(rejected.status, new RegExp(`^HTTP 400 ${uuid}$`));
 });
 
-test('demo prints filing, provenance, escrow, release and the TRANSFER record', async () => {
-  const output = await artsealWith(env).text('demo');
-  const steps = ['/api/v1/filing', '"status":"SUBMITTED"', '/api/v1/provenance/', '/api/v1/escrow'];
-  const inOrder = [...steps, '"state":"FROZEN"', 'RELEASED', '"event":"TRANSFER"'];
-  const places = inOrder.map((text) => output.indexOf(text));
-  assert.ok(!places.includes(-1), output);
-  assert.deepEqual(
-    places,
-    places.toSorted((a, b) => a - b),
-  );
-});
-
 test('artseal ready returns by its exit code whether the service is ready', async (t) => {
   // The command accepts any certificate: this one is of an unknown authority.
   const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(t));

@@ -17,6 +17,8 @@ function verifier(t: TestContext) {
   return {
     folder,
     pin: join(folder, 'pin'),
+    /** A copy of the published log. */
+    own: writePublication(join(folder, 'own'), publicationOf(log)),
     verify: (bundle: unknown, ...words: readonly string[]) =>
       verifyWith(folder, bundle, [...log.keyWords, ...words]),
   };
@@ -58,10 +60,9 @@ test('the result of a verification and of a failed one is printed, also as JSON'
 });
 
 test('verify pins the first checkpoint, and moves the pin only forward and with a proof', async (t) => {
-  const { verify, pin, folder } = verifier(t);
+  const { verify, pin, own } = verifier(t);
   const older = log.bundle(7, 100);
-  const copy = writePublication(join(folder, 'log'), publicationOf(log));
-  const words = ['--pin', pin, '--log', copy];
+  const words = ['--pin', pin, '--log', own];
   const first = await verify(older, ...words);
   assert.deepEqual([first.code, first.errors, readFileSync(pin, 'utf8')], [0, [], log.checkpoint(100)]);
   assert.match(
@@ -81,9 +82,8 @@ test('verify pins the first checkpoint, and moves the pin only forward and with 
 });
 
 test('a log that is shorter than the bundle or the pin went back', async (t) => {
-  const { verify, pin, folder } = verifier(t);
+  const { verify, pin, folder, own } = verifier(t);
   const cutOff = writePublication(join(folder, 'cut'), publicationOf(log, 100));
-  const whole = writePublication(join(folder, 'log'), publicationOf(log));
   for (const words of [[], ['--pin', pin]]) {
     assertRejected(
       await verify(good, '--log', cutOff, ...words),
@@ -92,7 +92,7 @@ test('a log that is shorter than the bundle or the pin went back', async (t) => 
     );
   }
   assert.ok(!existsSync(pin));
-  assert.equal((await verify(good, '--log', whole, '--pin', pin)).code, 0);
+  assert.equal((await verify(good, '--log', own, '--pin', pin)).code, 0);
   const older = log.bundle(7, 100);
   assertRejected(
     await verify(older, '--log', cutOff, '--pin', pin),
@@ -110,8 +110,7 @@ test('a log whose checkpoint no given key signed proves nothing', async (t) => {
 });
 
 test('verify detects a log that shows another tree than the pinned one', async (t) => {
-  const { verify, pin, folder } = verifier(t);
-  const own = writePublication(join(folder, 'own'), publicationOf(log));
+  const { verify, pin, folder, own } = verifier(t);
   assert.equal((await verify(good, '--pin', pin, '--log', own)).code, 0);
   // The same leaves but one, signed by the same key.
   const forked = new SmallLog(log.origin, log.keys);
@@ -149,8 +148,7 @@ function rewritten(): Partial<SmallBundle> {
 }
 
 test('a log with another name is another log', async (t) => {
-  const { verify, pin, folder } = verifier(t);
-  const own = writePublication(join(folder, 'own'), publicationOf(log));
+  const { verify, pin, folder, own } = verifier(t);
   assert.equal((await verify(good, '--pin', pin, '--log', own)).code, 0);
   const next = otherLog(`${log.origin}/2`);
   const bundle = { ...good, proof: next.proof(7) };
@@ -164,8 +162,7 @@ test('a log with another name is another log', async (t) => {
 });
 
 test('a damaged pin, or one that no given key signed, is an error and not a fork', async (t) => {
-  const { verify, pin, folder } = verifier(t);
-  const own = writePublication(join(folder, 'own'), publicationOf(log));
+  const { verify, pin, own } = verifier(t);
   for (const content of [
     '',
     'nonsense',

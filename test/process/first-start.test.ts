@@ -9,7 +9,7 @@ import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import { assertOneLine, runBounded, runShell, serveWatched } from '../support/watched-command.ts';
+import { runShell, serveWatched } from '../support/watched-command.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
@@ -51,13 +51,6 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
     assert.equal(call.code, 0, call.stderr);
     assert.match(JSON.parse(call.stdout).filingNo, /^AS-\d{4}-000002$/);
     assert.match(service.stdout(), /^All calls in a row: .*artseal.* demo$/m);
-  });
-
-  await t.test('a key that a command creates is accepted when the command returns', async () => {
-    const words = ['key', 'create', '--name', 'next', '--tier', 'TRIAL', '--json'];
-    const created = await runBounded(t, words, env);
-    assert.equal((await send(publicUrl, JSON.parse(created.stdout), filing)).status, 200, created.stderr);
-    assertOneLine(await runBounded(t, ['key', 'revok'], env), 2, /key needs one of create, /);
   });
 
   await send(publicUrl, { ...platform, apiSecret: 'wrong' }, filing);

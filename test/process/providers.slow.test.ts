@@ -64,24 +64,19 @@ async function served(t: TestContext, settings: Record<string, string>, platform
   };
 }
 
-/** The settings of a deployment whose provider is Stripe; `standIn` takes its place. */
-const atStripe = (standIn: { url: string; apiKey: string; webhookSecret: string }) => ({
-  ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-  ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
-  ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
-  ARTSEAL_STRIPE_URL: standIn.url,
-  ARTSEAL_STRIPE_RETURN_URL: 'https://platform.example/paid',
-});
-
 test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
   const standIn = await startStripeStandIn(t);
-  const { settings, platform } = await deployed(t, atStripe(standIn), {
-    buyers: {
-      'buyer-1': { customer: 'cus_1', paymentMethod: cards.good },
-      'buyer-3': { customer: 'cus_2', paymentMethod: cards.authenticationRequired },
+  const { settings, platform } = await deployed(
+    t,
+    { ...standIn.settings, ARTSEAL_STRIPE_RETURN_URL: 'https://platform.example/paid' },
+    {
+      buyers: {
+        'buyer-1': { customer: 'cus_1', paymentMethod: cards.good },
+        'buyer-3': { customer: 'cus_2', paymentMethod: cards.authenticationRequired },
+      },
+      sellers: { 'seller-1': 'acct_1' },
     },
-    sellers: { 'seller-1': 'acct_1' },
-  });
+  );
   const { service, order, open, release, becomes, assertTransferred } = await served(t, settings, platform);
   const intentOf = (escrowId: string) =>
     standIn.intents.find(({ metadata }) => metadata.artseal_escrow === escrowId) ?? assert.fail(escrowId);
@@ -134,9 +129,9 @@ test('a sandbox with open orders of the simulated provider does not start with S
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal((await openEscrow(service, platform, filingNo)).status, 200);
   await service.stop('SIGTERM');
-  const stripe = atStripe({ url: 'http://127.0.0.1:1', apiKey: 'sk_test_1', webhookSecret: 'whsec_1' });
+  const { settings } = await startStripeStandIn(t);
   const { code, stderr } = await runCommand(['serve'], {
-    ...stripe,
+    ...settings,
     ...anyAddresses,
     ARTSEAL_DATA_DIR: dataDir,
   });

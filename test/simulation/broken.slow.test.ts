@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type Sqlite from 'better-sqlite3';
 import { and, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { type Assembled, type Assembly, real } from '../../simulation/assembly.ts';
@@ -16,6 +15,7 @@ import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { filing, provenanceRecord } from '../../src/store/sqlite/schema.ts';
 import type { Database } from '../../src/store/sqlite/statement.ts';
 import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
+import { withoutTriggers } from '../support/forging.ts';
 
 /** A service with one defect, which the simulation must detect. */
 interface Mutant {
@@ -115,16 +115,6 @@ const committingHalves: Partial<Assembly> = {
   },
 };
 
-/** Runs a change without the database's triggers, which would prevent it. */
-function forge(client: Sqlite.Database, change: () => void): void {
-  const triggers = client
-    .prepare<[], { name: string; sql: string }>(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
-    .all();
-  for (const { name } of triggers) client.exec(`DROP TRIGGER "${name}"`);
-  change();
-  for (const { sql } of triggers) client.exec(sql);
-}
-
 /** The leaf that a mutant changes. A mutant that swaps two leaves also changes the one before it. */
 const forgedLeaf = 20;
 
@@ -136,7 +126,7 @@ const forging = (sql: string): Partial<Assembly> => ({
       const isForged =
         source.startsWith('insert into "log_leaf"') &&
         client.prepare('SELECT max(id) FROM log_leaf').pluck().get() === forgedLeaf;
-      if (isForged) forge(client, () => client.exec(sql));
+      if (isForged) withoutTriggers(client, () => client.exec(sql));
       return result;
     });
     return real.openCore(options);
@@ -176,7 +166,7 @@ const rewritingTheLog: Partial<Assembly> = {
       const result = run();
       if (source !== 'BEGIN IMMEDIATE' || isOpened) return result;
       isOpened = true;
-      forge(client, () => {
+      withoutTriggers(client, () => {
         client.exec('DELETE FROM log_leaf; DELETE FROM log_event');
         logAgain(drizzle({ client }));
       });

@@ -6,22 +6,23 @@ import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
 
 /** Changes rows, leaves and hashes of a database file without the product. */
 
+/** Changes a database without its triggers, and puts them back. */
+export function withoutTriggers<T>(client: Sqlite.Database, change: () => T): T {
+  const triggers = client
+    .prepare<[], { name: string; sql: string }>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+    .all();
+  for (const { name } of triggers) client.exec(`DROP TRIGGER ${name}`);
+  const changed = change();
+  for (const { sql } of triggers) client.exec(sql);
+  return changed;
+}
+
 /** Changes a database file without its triggers and foreign keys, and puts the triggers back. */
 export function forgeIn<T>(file: string, change: (client: Sqlite.Database) => T): T {
   const client = new Sqlite(file, { timeout: 60_000 });
   try {
     client.pragma('foreign_keys = OFF');
-    return client.transaction(() => {
-      const triggers = client
-        .prepare<[], { name: string; sql: string }>(
-          "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'",
-        )
-        .all();
-      for (const { name } of triggers) client.exec(`DROP TRIGGER ${name}`);
-      const changed = change(client);
-      for (const { sql } of triggers) client.exec(sql);
-      return changed;
-    })();
+    return client.transaction(() => withoutTriggers(client, () => change(client)))();
   } finally {
     client.close();
   }

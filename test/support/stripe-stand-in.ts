@@ -120,6 +120,13 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>) {
     Stripe.webhooks.generateTestHeaderString({ payload, timestamp, secret: webhookSecret });
   return {
     ...{ ...standIn, apiKey, webhookSecret },
+    /** The settings of a deployment whose provider it is. */
+    settings: {
+      ARTSEAL_PAYMENT_PROVIDER: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: apiKey,
+      ARTSEAL_STRIPE_WEBHOOK_SECRET: webhookSecret,
+      ARTSEAL_STRIPE_URL: standIn.url,
+    },
     ...world,
     /** Cancels an authorisation that has run out. */
     expire: (intentId: string) => {
