@@ -96,6 +96,36 @@ test('leaves and the hashes of all subtrees are found, in rows of any length', (
   }
 });
 
+test('leaves after the last one, or of a deleted row, are not found', (t) => {
+  const { client, leaves, data } = leavesInSteps(t);
+  assert.deepEqual(leaves.dataFrom(data.length - 1, 2), data.slice(-1));
+  assert.equal(leafHashIn(leaves, data.length), undefined);
+  // The first two rows have one leaf each.
+  const gone = Number(client.prepare('SELECT id FROM log_leaf ORDER BY id LIMIT 1 OFFSET 2').pluck().get());
+  assert.ok(gone > 3);
+  client.exec(`DROP TRIGGER log_leaf_is_kept; DELETE FROM log_leaf WHERE id = ${gone}`);
+  assert.deepEqual(leaves.dataFrom(1, 2), data.slice(1, 2));
+  assert.equal(leafHashIn(leaves, 2), undefined);
+  assert.deepEqual(leaves.findHashes({ level: 1, place: 1 }, 1), []);
+  const next = gone + 1;
+  assert.equal(leafHashIn(leaves, next), hex(leafHash(data[next] ?? '')));
+});
+
+test('a row with too few or too many hashes has none', (t) => {
+  const { client, leaves } = leavesInSteps(t);
+  client.exec('DROP TRIGGER log_leaf_never_changes');
+  for (const hashes of [
+    'substr(hashes, 1, length(hashes) - 32)',
+    "CAST(hashes || x'00' AS blob)",
+    'zeroblob(0)',
+  ]) {
+    client.exec(`UPDATE log_leaf SET hashes = ${hashes} WHERE id = 16`);
+    for (const place of [2, 16]) assert.equal(leafHashIn(leaves, place), undefined, hashes);
+  }
+  client.exec("UPDATE log_leaf SET data = data || char(10) || '{}' WHERE id = 16");
+  assert.deepEqual(leaves.dataFrom(2, 1), []);
+});
+
 /** Leaves that are appended or rolled back together: within a tile, to its end, and over several. */
 const steps = [1, 254, 1, 3, 300, 1, 212, 600, 40];
 

@@ -73,6 +73,11 @@ export function keyAndTokenPromises({ test }: StoreTests): void {
     );
   });
 
+  test('the key that replaces a suspended one is suspended', async (store) => {
+    await store.setKeyStatus(store.gallery.keyId, 'SUSPENDED');
+    assert.equal((await store.rotateKey(store.gallery.keyId)).status, 'SUSPENDED');
+  });
+
   test('a token is found by its hash until it is revoked, and keeps the time of the first revocation', async (store) => {
     const token = newToken({ scopes, expiresAtS: 1_790_000_050 });
     const stored = await store.addService('ledger', token);

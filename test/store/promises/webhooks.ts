@@ -269,6 +269,12 @@ export function webhookPromises({ test }: StoreTests): void {
         await change(store, webhook, each, by);
       if (callerId !== webhook.callerId) await change(store, webhook, { url }, by);
     }
+    const own = { ...nameOf(webhook), by: { ...tester, callerId: webhook.callerId } };
+    await store.perform({
+      ...{ kind: 'RotateWebhookSecret', ...own },
+      ...{ sealedSecret: Buffer.of(1), previousEndsAtS: 1 },
+    });
+    await store.perform({ kind: 'DeleteWebhook', ...own });
     const entries = (await store.auditEntries()).slice(0, -before);
     assert.deepEqual(
       entries.map(({ action, subject, actor }) => [action, subject, actor]).toReversed(),
