@@ -109,7 +109,7 @@ export function createService(parts: ServiceParts) {
     refreshFilingClock: parts.filingClock.refresh,
     refreshLogKeys: publication.refresh,
     checkTarget: (url) => checkTarget(url, targets),
-    onWebhookChange: () => void sender.look(),
+    onWebhookChange: () => sender.look(),
     onDecision: recovery.wake,
     readLog: () => readLog(execute),
   };

@@ -63,8 +63,6 @@ export class Sender {
   readonly #idle = new AbortController();
   #claimsInFlight = 0;
   #isStopped = false;
-  #currentList: Promise<void> = Promise.resolve();
-  #nextList: Promise<void> | undefined;
   #endEvents = () => {};
   #cancelRun = () => {};
 
@@ -83,7 +81,7 @@ export class Sender {
     this.#listing = every(
       clock,
       () => limits.listEveryMs,
-      () => this.look(),
+      () => this.#list(),
     );
   }
 
@@ -93,14 +91,9 @@ export class Sender {
     return this.#listing.start();
   }
 
-  /** Lists all endpoints now, and resolves like `start`. Calls while a listing is in progress share the next one. */
-  look(): Promise<void> {
-    this.#nextList ??= this.#currentList.then(() => {
-      this.#nextList = undefined;
-      this.#currentList = this.#isStopped ? Promise.resolve() : this.#list();
-      return this.#currentList;
-    });
-    return this.#nextList;
+  /** Lists all endpoints at once, or after the listing in progress. */
+  look(): void {
+    this.#listing.wake();
   }
 
   /**

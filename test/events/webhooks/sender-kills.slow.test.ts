@@ -129,7 +129,7 @@ async function simulate(t: TestContext, seed: number): Promise<void> {
   for (const { by } of platforms)
     for (const eventTypes of filters)
       receivers.add(await addEndpoint(sending.store, by, { eventTypes: eventTypes && [...eventTypes] }));
-  void sending.sender.look();
+  sending.sender.look();
 
   for (let killed = 0; killed < kills; killed += 1) {
     for (const { by, open } of platforms) await happen(sending.store, by, open, random);

@@ -79,7 +79,7 @@ async function openAll(t: TestContext, options: Partial<Parameters<typeof startS
   const sending = await startSending(t, { attempt, clock, ...options });
   const gallery = await addPlatform(sending.store, 'gallery');
   const webhook = await addEndpoint(sending.store, gallery, { url });
-  void sending.sender.look();
+  sending.sender.look();
   return { ...receiver, ...sending, sending, gallery, webhook };
 }
 
@@ -157,7 +157,7 @@ test('an endpoint that answers 410 is disabled, with an event for its platform',
     url: url.replace('/hooks', '/other'),
     eventTypes: ['webhook.disabled'],
   });
-  void sender.look();
+  sender.look();
   await fileOne(store, gallery);
   await until(() => areAll(store, other, 'DELIVERED', 1));
   await fileOne(store, gallery);
@@ -232,7 +232,7 @@ test('only the operator sees why a secret cannot be opened', async (t) => {
   const moved = await addEndpoint(store, gallery, {
     ...{ webhookId, url, sealedSecret: keyRing.seal(secret, 'wh_another') },
   });
-  void sender.look();
+  sender.look();
   await fileOne(store, gallery);
   await until(async () => (await deliveriesOf(store, moved))[0]?.attempts === 1);
   const [delivery] = await deliveriesOf(store, moved);
@@ -265,7 +265,7 @@ test('changes of endpoints take effect at once', async (t) => {
   const { store, gallery, webhook, arrivals, until, sender, url } = await openAll(t);
   const change = async (over: object) => {
     await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: over });
-    void sender.look();
+    sender.look();
   };
   await fileOne(store, gallery);
   await until(() => areAll(store, webhook, 'DELIVERED', 1));
@@ -281,7 +281,7 @@ test('changes of endpoints take effect at once', async (t) => {
   await until(() => areAll(store, webhook, 'DELIVERED', 3));
   await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
   const other = await addEndpoint(store, gallery, { url: `${url}/other` });
-  void sender.look();
+  sender.look();
   await fileOne(store, gallery);
   await until(() => areAll(store, other, 'DELIVERED', 1));
   assert.deepEqual(
@@ -355,7 +355,7 @@ test('a dead endpoint has one request in flight, and delays no other endpoint', 
   const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
   const deadOne = await addEndpoint(store, gallery);
   const well = [await addEndpoint(store, gallery), await addEndpoint(store, other)];
-  void sender.look();
+  sender.look();
   const inFlight = (webhook: StoredWebhook) =>
     held.filter(({ webhookId }) => webhookId === webhook.webhookId);
   for (let filed = 0; filed < 20; filed += 1) for (const by of [gallery, other]) await fileOne(store, by);
@@ -382,7 +382,7 @@ test('while calls wait, the throttle and the pool limit requests', async (t) => 
   const platforms: StoredKey[] = [];
   for (let added = 0; added < 10; added += 1) platforms.push(await addPlatform(store, `gallery ${added}`));
   for (const by of platforms) await addEndpoint(store, by);
-  void sender.look();
+  sender.look();
   await until(() => clock.nextDueMs() !== undefined, 'atOnce');
   clock.advance(1_000);
   for (const by of platforms) await fileOne(store, by);
@@ -407,7 +407,7 @@ test('slow endpoints that fill the memory do not delay other platforms', async (
   for (let added = 0; added < 4; added += 1) await addEndpoint(store, slow);
   const well = await addEndpoint(store, other);
   for (let filed = 0; filed < 50; filed += 1) await fileOne(store, slow);
-  void sender.look();
+  sender.look();
   const pass = async () => {
     for (let round = 0; round < 20; round += 1) {
       clock.advance(100);
@@ -440,7 +440,7 @@ test('a limited part of the backlog of a slow endpoint is in memory', async (t) 
   const webhook = await addEndpoint(store, gallery);
   const filings = Array.from({ length: events }, () => fileOne(store, gallery));
   await Promise.all(filings);
-  void sender.look();
+  sender.look();
   const order: string[] = [];
   await eventually('all are sent', 60_000, async () => {
     for (let round = 0; round < 100; round += 1) {
@@ -467,7 +467,7 @@ test('stopping records requests that end in time; the next process sends the oth
   const { store, sender, clock } = sending;
   const gallery = await addPlatform(store, 'gallery');
   const webhook = await addEndpoint(store, gallery);
-  void sender.look();
+  sender.look();
   for (let filed = 0; filed < 8; filed += 1) await fileOne(store, gallery);
   await sending.until(
     passing(clock, () => held.length === 4),
