@@ -73,7 +73,7 @@ function linger(socket: Socket, request: IncomingMessage): void {
     // The reader of the request may have stopped: read the rest and discard it.
     request.push = () => true;
     socket.resume();
-    setTimeout(() => socket.destroy(), lingerMs).unref();
+    destroyAfterLinger(socket);
   };
 }
 
@@ -90,6 +90,11 @@ export function endConnection(
   socket.cork();
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`);
   socket.end(body);
-  // A client that keeps its half open would keep the socket.
-  setTimeout(() => socket.destroy(), lingerMs).unref();
+  destroyAfterLinger(socket);
+}
+
+/** Closes a connection that its client does not close within `lingerMs`. The timer keeps no closed socket in memory. */
+function destroyAfterLinger(socket: Socket): void {
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once('close', () => clearTimeout(timer));
 }
