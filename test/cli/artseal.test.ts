@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { actionsOf, nameOf, partsOf, readWords } from '../../src/cli/command.ts';
@@ -12,6 +9,7 @@ import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { runHere } from '../support/artseal.ts';
 import { isOnline } from '../support/connections.ts';
+import { freeAddress } from '../support/free-address.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 import { noteKey } from '../support/note-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -299,10 +297,7 @@ test('the help of a command shows what each of its actions takes', async () => {
 });
 
 test('call says which URL does not respond, and what to do', async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const free = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await new Promise((resolve) => server.close(resolve));
+  const free = `http://${await freeAddress()}`;
   for (const [env, url, reason] of [
     [{ ARTSEAL_URL: free }, free, 'ECONNREFUSED'],
     [{ ARTSEAL_URL: `${free}/` }, free, 'ECONNREFUSED'],

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
+import { freeAddress } from '../support/free-address.ts';
 import { serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { send } from '../support/signed-request.ts';
@@ -131,12 +131,8 @@ for (const [what, open] of [
 }
 
 /** A URL where nobody listens. */
-async function closedPort(t: TestContext): Promise<string> {
-  const server = createServer();
-  const url = await listenLocally(t, server, () => {});
-  server.close();
-  await once(server, 'close');
-  return url;
+async function closedPort(): Promise<string> {
+  return `http://${await freeAddress()}`;
 }
 
 /** A URL that accepts connections and never responds. */
@@ -150,7 +146,7 @@ function silentPort(t: TestContext): Promise<string> {
 
 test('an unknown sampler is logged, and calls work without traces', async (t) => {
   const service = await serveIssued(t, {
-    OTEL_EXPORTER_OTLP_ENDPOINT: await closedPort(t),
+    OTEL_EXPORTER_OTLP_ENDPOINT: await closedPort(),
     OTEL_TRACES_SAMPLER: 'sometimes',
   });
   assert.equal((await fileArtwork(service, service.platform)).status, 200);
