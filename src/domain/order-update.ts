@@ -2,6 +2,7 @@ import type { AfterPayout, EscrowState, InstructionKind, InstructionStatus, Payo
 import {
   instructionOutcomes,
   nextTransition,
+  type OrderSnapshot,
   type PaymentSnapshot,
   type PaymentStatus,
   type Transition,
@@ -23,14 +24,7 @@ export interface EndedInstruction {
 }
 
 /** An order with its open instructions, as it was at the time of the provider request. */
-export interface OrderUnderWay {
-  readonly state: EscrowState;
-  /** Minor units. */
-  readonly amount: bigint;
-  /** ISO 4217 code of the amount. */
-  readonly currency: string;
-  /** The provider status that an operator accepted; undefined if none did. */
-  readonly accepted: PaymentSnapshot | undefined;
+export interface OrderUnderWay extends Omit<OrderSnapshot, 'openKinds'> {
   /** The last provider status after the payout that differs from PAID_OUT, or restores it; undefined if there was none. */
   readonly afterPayout: AfterPayout | undefined;
   /** Whether it needs a review by an operator. */

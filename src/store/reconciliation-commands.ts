@@ -1,6 +1,6 @@
 import type { Actor } from '../domain/audit-entry.ts';
-import type { AfterPayout, Escrow, EscrowState, InstructionKind, NextAction } from '../domain/escrow.ts';
-import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
+import type { Escrow, EscrowState, InstructionKind, NextAction } from '../domain/escrow.ts';
+import type { OpenInstruction, UpdatePlan } from '../domain/order-update.ts';
 import type { ProviderIds } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Decision, OrderEnd } from '../domain/resolution.ts';
@@ -39,13 +39,9 @@ export interface EscrowCase {
 }
 
 /** The change of an order that follows from a provider status. */
-export interface OrderUpdate {
+export interface OrderUpdate extends Pick<UpdatePlan, 'to' | 'ended' | 'resetsAttempts' | 'afterPayout'> {
   readonly escrowId: string;
   readonly from: EscrowState;
-  /** May be the same. */
-  readonly to: EscrowState;
-  /** Open instructions that end. */
-  readonly ended: readonly EndedInstruction[];
   /** An instruction that has to be sent next. */
   readonly prepared: { readonly instructionId: string; readonly kind: InstructionKind } | undefined;
   readonly reference: string | undefined;
@@ -53,12 +49,8 @@ export interface OrderUpdate {
   readonly holdExpiresAtMs: number | undefined;
   /** What the buyer has to do; undefined for nothing. */
   readonly nextAction: NextAction | undefined;
-  /** An entry for the history besides the state. */
-  readonly afterPayout: AfterPayout | undefined;
   /** Why an operator has to decide, and the provider status. The order is not due until then. */
   readonly review: { readonly why: string; readonly found: PaymentSnapshot | undefined } | undefined;
-  /** Whether the provider carried out the instruction, which resets `failedAttempts`. */
-  readonly resetsAttempts: boolean;
   /** EscrowCase.notificationCount at the time of the request. If it has grown since, the order is due at once. */
   readonly notificationCount: number;
   /** Unix milliseconds; undefined for never. */
