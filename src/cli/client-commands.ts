@@ -105,7 +105,7 @@ export const ready: Command = {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const get = url.startsWith('https:') ? getOverTls : getOverHttp;
     get(url, options, resolve).on('error', (cause) => {
-      reject(new Error(`no response from ${url}`, { cause }));
+      reject(new Error(`${url} does not respond`, { cause }));
     });
     const response = await promise;
     const body = await text(response);
@@ -176,7 +176,7 @@ function failureAt(url: string, reason: string): string {
     return `the certificate at ${url} is for another name: set ${clientVariables.url} to https:// and a name in the certificate`;
   if (untrusted.has(reason))
     return `the certificate at ${url} is not trusted (${reason}): set NODE_EXTRA_CA_CERTS to a PEM file of its authority`;
-  return `no response from ${url} (${reason}): start it with artseal serve, or set ${clientVariables.url} to the URL of the service`;
+  return `${url} does not respond (${reason}): start it with artseal serve, or set ${clientVariables.url} to the URL of the service`;
 }
 
 /** Codes of OpenSSL for an unknown certificate authority. */

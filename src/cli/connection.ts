@@ -43,7 +43,7 @@ const pingIntervalMs = 10_000;
 /** How long a connection may be idle before it closes, in milliseconds. An idle one does not keep the process alive. */
 const idleConnectionTimeoutMs = 100;
 
-/** The page about a server that does not answer. */
+/** The page about a server that does not respond. */
 const hangsPage = 'docs/operate/incidents/server-hangs.md';
 
 /** A connection to the services. */
@@ -77,7 +77,7 @@ export async function connect(
     } catch (error) {
       if (!(error instanceof FolderInUse)) throw error;
       if (performance.now() < untilMs) await wait(retryMs);
-      else throw new Error(`${dataDir} is in use, and no server answers there: see ${hangsPage}.`);
+      else throw new Error(`${dataDir} is in use, and its server does not respond: see ${hangsPage}.`);
     }
   }
 }
@@ -204,7 +204,7 @@ export function localActor(env: NodeJS.ProcessEnv, reason: string | undefined): 
 
 /**
  * A client that connects at its first call. Its calls throw the errors of the service: ApiError with its reason, or an Error that
- * says who does not answer.
+ * says who does not respond.
  */
 export function clientOf<S extends DescService>(service: S, connect: () => Promise<Connection>): Client<S> {
   async function call(name: string, args: readonly unknown[]) {
@@ -241,7 +241,7 @@ function explain(thrown: unknown, server: string): Error {
     return new Error(
       `${server} is not an internal API: check the port, and that the URL begins with https:// only if it has TLS (${code})`,
     );
-  if (info === undefined) return new Error(`${server} does not answer (${error.rawMessage})${advice}`);
+  if (info === undefined) return new Error(`${server} does not respond (${error.rawMessage})${advice}`);
   if (error.code === Code.Unimplemented)
     return new Error(`${server} does not know this command: its version is not ${buildInfo.version}`);
   // A newer server may have other reasons.

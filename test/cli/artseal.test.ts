@@ -307,7 +307,7 @@ test('call says which URL does not respond, and what to do', async () => {
     const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], { ...credentials, ...env });
     assert.equal(code, 1);
     const line = errors.join('\n');
-    assert.ok(line.startsWith(`artseal: no response from ${url} (`), line);
+    assert.ok(line.startsWith(`artseal: ${url} does not respond (`), line);
     assert.ok(line.includes(reason), line);
     assert.match(line, /start it with artseal serve, or set ARTSEAL_URL to the URL of the service$/);
   }

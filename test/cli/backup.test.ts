@@ -100,7 +100,7 @@ for (const connection of connections) {
   });
 }
 
-test('a server that does not answer is reported, and --offline-copy needs none', async (t) => {
+test('a server that does not respond is reported, and --offline-copy needs none', async (t) => {
   const dataDir = temporaryFolder(t);
   const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
   await artseal.text('init');
@@ -110,7 +110,7 @@ test('a server that does not answer is reported, and --offline-copy needs none',
   for (const command of [`backup ${file}`, `backup verify ${file}`])
     assert.match(
       await artseal.errors(1, command),
-      /^artseal: the server of \S+ does not answer \(.*\): see docs\/operate\/incidents\/server-hangs\.md$/,
+      /^artseal: the server of \S+ does not respond \(.*\): see docs\/operate\/incidents\/server-hangs\.md$/,
     );
   await artseal.text(`backup ${file} --offline-copy`);
   assert.match(await artseal.text(`backup verify ${file} --offline-copy`), /^sound: /m);

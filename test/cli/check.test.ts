@@ -337,7 +337,7 @@ test('check tries the credentials of the provider, which may not answer', async 
     ['GET'],
   );
   const nobody = { ...env, ARTSEAL_STRIPE_URL: `http://${await freeAddress()}` };
-  await assertFinds(nobody, 'provider', 1, /^fault: stripe gives no answer: .*ECONNREFUSED/);
+  await assertFinds(nobody, 'provider', 1, /^fault: stripe does not respond: .*ECONNREFUSED/);
 });
 
 /** Changes of the database of a sandbox, with the exit code of a check and its finding. */

@@ -69,5 +69,5 @@ test('artseal ready returns by its exit code whether the service is ready', asyn
   server.drain();
   assert.match(await artseal.errors(1, 'ready'), /returned 503.*draining/);
   await server.close();
-  assert.match(await artseal.errors(1, 'ready'), /no response from https:\/\/127\.0\.0\.1:\d+\/readyz/);
+  assert.match(await artseal.errors(1, 'ready'), /https:\/\/127\.0\.0\.1:\d+\/readyz does not respond/);
 });

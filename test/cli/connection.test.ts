@@ -60,7 +60,7 @@ test('a remote command needs a URL and a token that the server knows', async (t)
       { ARTSEAL_TOKEN: 'it_1' },
       'http://127.0.0.1:1',
       1,
-      /^artseal: http:\/\/127\.0\.0\.1:1 does not answer \(.*ECONNREFUSED/,
+      /^artseal: http:\/\/127\.0\.0\.1:1 does not respond \(.*ECONNREFUSED/,
     ],
     ...[publicUrl, internalUrl.replace('http:', 'https:')].map(
       (wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 1, /is not an internal API: check the port/] as const,
@@ -92,7 +92,7 @@ test('a file that is no socket, or a socket that may not be used, is reported', 
   t.after(() => server.close());
   assert.match(
     await artsealWith(env).errors(1, 'key list'),
-    /^artseal: the server of \S+ does not answer \(/,
+    /^artseal: the server of \S+ does not respond \(/,
   );
   if (process.getuid?.() === 0) return;
   chmodSync(path, 0);

@@ -149,7 +149,7 @@ test('beside a server that hangs, commands say so, and --offline-copy takes a ba
     assertOneLine(
       await runBounded(t, ['backup', target], env),
       1,
-      /the server of .* does not answer .*: see docs\/operate\/incidents\/server-hangs\.md/,
+      /the server of .* does not respond .*: see docs\/operate\/incidents\/server-hangs\.md/,
     );
     const { code, stdout, stderr } = await runCommand(['backup', target, '--offline-copy'], env);
     assert.equal(code, 0, stderr);

@@ -53,7 +53,7 @@ async function assertAccepted(
   assert.equal(json.code, 'FILING_NOT_FOUND');
 }
 
-/** A server that starts, and asks a provider that does not answer: it has its folder, and no listener yet. */
+/** A server that starts, and asks a provider that does not respond: it has its folder, and no listener yet. */
 async function startSlowly(t: TestContext) {
   const provider = createServer();
   const env = {
@@ -113,7 +113,7 @@ test('a command gives up on a server that hangs while it starts', async (t) => {
   assertOneLine(
     await runBounded(t, toCreate(), env, givesUpMs),
     1,
-    /is in use, and no server answers/,
+    /is in use, and its server does not respond/,
     namesPage,
   );
 });
@@ -127,7 +127,7 @@ test('a command gives up on a server that hangs, which then still works', async 
     runBounded(t, toCreate(), local, givesUpMs),
     runBounded(t, toCreate(...remote), { ARTSEAL_TOKEN: token }, givesUpMs),
   ]);
-  for (const result of results) assertOneLine(result, 1, /does not answer/, namesPage);
+  for (const result of results) assertOneLine(result, 1, /does not respond/, namesPage);
   const { stdout } = await runBounded(t, ['check'], local);
   assert.match(stdout, /^fault +serving +the process \d+ .*, but does not respond: see .*server-hangs\.md$/m);
   child.kill('SIGCONT');
@@ -153,8 +153,8 @@ test('a remote command trusts a private authority, and shows the certificate tha
   await assertAccepted(service, await createKey(known, ...remote));
   const { ARTSEAL_CLIENT_CA_FILE: _, ...distrusting } = known;
   for (const [env, reason] of [
-    [distrusting, /does not answer \(self-signed certificate in certificate chain\)$/m],
-    [trusting, /does not answer \(.*alert certificate required/],
+    [distrusting, /does not respond \(self-signed certificate in certificate chain\)$/m],
+    [trusting, /does not respond \(.*alert certificate required/],
     [{ ...known, ARTSEAL_CLIENT_KEY_FILE: own.keyFile }, /key values mismatch/],
     [{ ...known, ARTSEAL_CLIENT_CA_FILE: '/nowhere' }, /\/nowhere does not exist/],
   ] as const) {

@@ -177,7 +177,7 @@ async function checkProvider(config: Config, clock: Clock): Promise<Finding> {
     if (access.kind === 'ACCEPTED') return ok(`${name} accepts the credentials`);
     return access.kind === 'REJECTED'
       ? fault(`${name} rejects the credentials: ${access.why}; set others that it accepts`)
-      : fault(`${name} gives no answer: ${access.why}; check the network and the status page of ${name}`);
+      : fault(`${name} does not respond: ${access.why}; check the network and the status page of ${name}`);
   } finally {
     await provider.close();
   }
