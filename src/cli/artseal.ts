@@ -54,10 +54,14 @@ function runOneOf(
 ): number | Promise<number> {
   const action = group.actions.find((candidate) => wordOf(candidate) === word);
   if (action !== undefined) return run(name, action, rest, terminal);
-  if (group.bare !== undefined && word !== undefined) return run(name, group.bare, [word, ...rest], terminal);
+  // A word of letters alone is an action that is spelled wrong, not the file of `backup FILE`.
+  if (group.bare !== undefined && word !== undefined && !/^[a-z]+(-[a-z]+)*$/.test(word))
+    return run(name, group.bare, [word, ...rest], terminal);
   const wrong = word === undefined ? '' : `, not '${word}'`;
   const file =
-    group.bare === undefined ? '' : `${group.bare.usage.slice(name.length + 1).replace(/ \[.*/, '')}, or `;
+    group.bare === undefined
+      ? ''
+      : `${group.bare.usage.slice(name.length + 1).replace(/ \[.*/, '')} with a . or / in its name, or `;
   const message = `${name} needs ${file}one of ${group.actions.map(wordOf).join(', ')}${wrong}; see artseal ${name} --help`;
   return fail(terminal, exitCodes.usage, message);
 }

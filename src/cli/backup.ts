@@ -55,7 +55,8 @@ const take: Action = {
   usage: 'backup FILE',
   details: [
     'Takes a backup: a tar archive with a manifest. The server may run and is not blocked.',
-    'FILE must not exist. It appears when it is complete and on disk.',
+    'FILE must not exist. It appears when it is complete and on disk. Its name needs a . or a /, such as b.tar or ./b, so that no',
+    'misspelled action becomes a file.',
     'The master key of a production is never in a backup: keep it elsewhere. That of a sandbox is.',
   ],
   common,

@@ -77,7 +77,8 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     ['wh_1 --since 1h --sequence 1', 'needs either --sequence or --since'],
   ],
   backup: [
-    ['', 'needs FILE, or one of verify, rotate'],
+    ['', 'needs FILE with a . or / in its name, or one of verify, rotate'],
+    ['verfy', "needs FILE with a . or / in its name, or one of verify, rotate, not 'verfy'"],
     ['-', 'needs a FILE on a disk, not standard output'],
   ],
   'backup rotate': [['--into . --keep 0', "--keep must be a whole number from 1 to 1000, not '0'"]],
