@@ -184,7 +184,7 @@ test('the folder of an unfinished restore is not served, not even as a new sandb
     1,
     /a restore into .* did not end/,
   );
-  assert.deepEqual(readdirSync(into), ['artseal.lock', 'restore.partial']);
+  assert.deepEqual(readdirSync(into), ['restore.partial']);
 });
 
 test('a backup that fills the disk leaves no file, and reports the disk in one line', async (t) => {

@@ -67,7 +67,7 @@ for (const opening of ['NEW', 'EITHER', 'EXISTING'] as const) {
   const rejectsLost = (dataDir: string, message: RegExp, madeLater: readonly string[] = []) => {
     const digests = () =>
       readdirSync(dataDir)
-        .filter((name) => !name.startsWith('artseal.lock'))
+        .filter((name) => name !== 'artseal.lock-journal')
         .map((name) => [name, hash('sha256', readFileSync(join(dataDir, name)))]);
     const kept = digests();
     const open = () => createSqliteStore({ dataDir, ...sandbox, opening, madeLater });

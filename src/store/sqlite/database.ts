@@ -7,7 +7,7 @@ import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { SchemaUpgrade, StoreOptions } from '../store.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { type FolderLock, lockFolder } from './folder-lock.ts';
-import { cannotUse, DatabaseError, databaseFile, findLost } from './location.ts';
+import { cannotUse, DatabaseError, databaseFile, findLost, folderLockName } from './location.ts';
 import { busyTimeoutMs } from './reading.ts';
 import { deployment } from './schema.ts';
 import type { Database } from './statement.ts';
@@ -47,8 +47,12 @@ export function openDatabase(
   const binding = { environment, currency };
   let lock: FolderLock | undefined;
   try {
+    const lostBefore = findLost(file, madeLater);
+    // Without a lock file no other process creates the database now, and this one leaves none.
+    if (lostBefore !== undefined && !existsSync(join(dataDir, folderLockName)))
+      throw new DatabaseError(lostBefore);
     if (opening !== 'EXISTING') createFolder(dirname(file));
-    else if (!existsSync(file)) throw new DatabaseError(findLost(file, madeLater) ?? missing(file, binding));
+    else if (!existsSync(file)) throw new DatabaseError(lostBefore ?? missing(file, binding));
     lock = lockFolder(dirname(file), options.lockTimeoutMs);
     const lost = findLost(file, madeLater);
     if (lost !== undefined) throw new DatabaseError(lost);
