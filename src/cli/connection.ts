@@ -15,6 +15,7 @@ import {
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { BadRequestSchema, ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { userHeader } from '../api/authentication.ts';
+import { actorOf, localPrincipal } from '../api/principal.ts';
 import { type ClientTls, http2Target } from '../client/typed.ts';
 import { clientVariables, readConfig, readDataDir } from '../config/config.ts';
 import { isSecure } from '../domain/address.ts';
@@ -109,7 +110,7 @@ async function connectToServer(dataDir: string, env: NodeJS.ProcessEnv): Promise
   refuseChangeableByOthers([dataDir]);
   const socket = opened.move();
   return {
-    transport: openHttp2(http2Target(`unix:${path}`), asUser(env)),
+    transport: openHttp2(http2Target(`unix:${path}`), [asUser(env)]),
     server: `the server of ${dataDir}`,
     close: async () => socket.dispose(),
   };
@@ -117,7 +118,7 @@ async function connectToServer(dataDir: string, env: NodeJS.ProcessEnv): Promise
 
 function openHttp2(
   { baseUrl, nodeOptions }: ReturnType<typeof http2Target>,
-  identify: Interceptor,
+  identify: readonly Interceptor[],
 ): Transport {
   // A server that hangs answers no ping, which ends its streams. The session then emits its error a little later, and would have no
   // listener for it any more if it were aborted here: it closes when it is idle.
@@ -128,7 +129,7 @@ function openHttp2(
       httpVersion: '2',
       baseUrl,
       sessionManager,
-      interceptors: [identify],
+      interceptors: [...identify],
       defaultTimeoutMs: callTimeoutMs,
     },
   });
@@ -163,7 +164,9 @@ export function connectRemote(url: string, env: NodeJS.ProcessEnv): Connection {
     Object.entries(files).flatMap(([name, file]) => (file ? [[name, readFileSync(file)]] : [])),
   );
   const authorize = withHeader('Authorization', `Bearer ${token}`);
-  return { transport: openHttp2(http2Target(url, tls), authorize), server: url, close: async () => {} };
+  // The admin socket of another folder ignores the token.
+  const identify = url.startsWith('unix:') ? [authorize, asUser(env)] : [authorize];
+  return { transport: openHttp2(http2Target(url, tls), identify), server: url, close: async () => {} };
 }
 
 /** Whether a token may be sent to a URL: over plain HTTP only on this machine. */
@@ -198,8 +201,8 @@ export function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
 /** The user of `userName` as the audit log names them, for a change that is made without a call. Throws VALIDATION_FAILED. */
 export function localActor(env: NodeJS.ProcessEnv, reason: string | undefined): Actor {
   rejectViolations(checkReason(reason ?? ''));
-  const actor = `local:${shownName(userName(env))}`;
-  return { actor, atS: Math.floor(Date.now() / 1_000), reason };
+  const principal = localPrincipal(shownName(userName(env)));
+  return actorOf({ principal }, { nowMs: () => Date.now() }, reason);
 }
 
 /**

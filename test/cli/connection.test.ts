@@ -75,6 +75,14 @@ test('a token without the scope operate gets PERMISSION_DENIED', async (t) => {
   assert.match(await artseal.errors(1, 'key list'), /^artseal: PERMISSION_DENIED: /);
 });
 
+test('a command at the URL of an admin socket names its user in the audit log', async (t) => {
+  const { dataDir } = await startService(t);
+  const env = { ARTSEAL_TOKEN: 'it_1', SUDO_USER: 'ann' };
+  const artseal = artsealWith(env, ['--url', `unix:${join(dataDir, 'admin.sock')}`]);
+  await artseal.text(create);
+  assert.equal((await artseal.list('audit-log'))[0].actor, 'local:ann');
+});
+
 test('commands on a stopped folder wait for one another', async (t) => {
   const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
   await issueInto(env.ARTSEAL_DATA_DIR, 0);
