@@ -202,6 +202,30 @@ test('usage counts the calls of a platform in a month of the business time zone'
   assert.deepEqual(await of({}), ['2026-12', ['gallery', 3n, undefined]]);
 });
 
+test('a suspended platform is rejected with each of its keys until it is resumed', async () => {
+  const { caller, key, keyId, apiSecret } = await createGallery();
+  const second = await admin.rotateKey({ keyId });
+  await admin.suspendPlatform({ caller });
+  const third = await admin.rotateKey({ keyId: second.key?.keyId ?? '' });
+  const timestamp = String(Math.floor(clock.nowMs() / 1000));
+  const call = { target: '/api/v1/provenance/AS-1999-000001', timestamp };
+  const codes = async () => {
+    const found: string[] = [];
+    for (const issued of [{ key, apiSecret }, second, third]) {
+      const credentials = { apiKey: issued.key?.apiKey ?? '', apiSecret: issued.apiSecret };
+      const { json } = await send(service.publicUrl, credentials, call);
+      found.push(`${json.code}: ${json.message}`);
+    }
+    return found;
+  };
+  assert.deepEqual(
+    await codes(),
+    Array(3).fill('KEY_SUSPENDED: The platform is suspended; ask the operator.'),
+  );
+  await admin.resumePlatform({ caller });
+  for (const code of await codes()) assert.match(code, /^FILING_NOT_FOUND: /);
+});
+
 test('every call that changes something stores its reason', async () => {
   const { keyId, caller } = await service.platform();
   const rotatable = await service.platform();
@@ -213,6 +237,8 @@ test('every call that changes something stores its reason', async () => {
     (reason) => admin.revokeKey({ keyId, reason }),
     (reason) => admin.suspendPlatform({ caller, reason }),
     (reason) => admin.resumePlatform({ caller, reason }),
+    (reason) => admin.updatePlatform({ caller, filingCap: 7n, reason }),
+    (reason) => admin.createToken({ name: 'office', reason }),
   ];
   for (const [place, change] of changes.entries()) {
     await change(`why ${place}`);

@@ -32,6 +32,21 @@ const { service, provider, admin } = await started(fileScope);
 const partiesOf = async (caller: string) =>
   (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
 
+test('each change of parties stores its reason', async () => {
+  const { caller } = await service.platform();
+  const { role, partyId } = buyer;
+  const changes: readonly ((reason: string) => Promise<unknown>)[] = [
+    (reason) => admin.addParty({ caller, ...buyer, reason }),
+    (reason) => admin.removeParty({ caller, role, partyId, reason }),
+    (reason) => admin.importParties({ parties: [{ caller, ...seller }], reason }),
+  ];
+  for (const [place, change] of changes.entries()) {
+    await change(`why ${place}`);
+    const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
+    assert.equal(entry?.reason, `why ${place}`);
+  }
+});
+
 test('a rejected party names the fields that break a rule', async () => {
   const { caller } = await service.platform();
   const wrong: readonly (readonly [request: object, ...fields: string[]])[] = [
@@ -73,6 +88,22 @@ test('an open order is paid out to the parties that it was opened for', async ()
     provider.instructions.slice(instructed).map(({ kind, buyer, seller }) => [kind, buyer, seller]),
     ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.providerIds, seller.providerIds]),
   );
+});
+
+test('an import with a wrong, unknown or repeated party names each, and registers none', async () => {
+  const { caller } = await service.platform();
+  const parties = [
+    { caller, ...buyer },
+    { caller: 'nobody', ...buyer },
+    { caller, ...seller, providerIds: {} },
+    { caller, ...buyer },
+  ];
+  const { message } = await typedError(admin.importParties({ parties }), 'VALIDATION_FAILED');
+  assert.deepEqual(
+    message.split('; ').map((sentence) => sentence.split(' ')[0]),
+    ['parties[2].providerIds.account', 'parties[3]', 'parties[1].caller'],
+  );
+  assert.deepEqual(await partiesOf(caller), []);
 });
 
 test('the simulated provider needs no registered parties, and rejects them', async (t) => {
