@@ -3,7 +3,7 @@ import { ownMasterKeyName } from '../../config/config.ts';
 import { providers } from '../../config/payment-providers.ts';
 import { sandboxCredentialsName } from '../../config/sandbox-credentials.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
-import type { DatabaseFacts } from '../../store/sqlite/snapshot.ts';
+import type { DatabaseFacts, NotedGap } from '../../store/sqlite/snapshot.ts';
 
 /** A backup cannot be taken, trusted or restored; the message is for the operator. */
 export class BackupError extends Error {
@@ -84,11 +84,80 @@ export function checksumsOf(manifest: Uint8Array, files: readonly BackedUpFile[]
   return Buffer.from([manifestChecksum(manifest), ...lines].join(''));
 }
 
-/** Reads the text of a manifest whose checksum is right. Throws Error if it is of another format. */
+/** Reads the text of a manifest whose checksum is right. Throws Error if it is wrong; the message follows the name of the backup. */
 export function parseManifest(text: string): Manifest {
-  const { format, formatVersion: version, ...rest } = JSON.parse(text);
-  if (format !== 'artseal-backup') throw new Error('is no backup of artseal');
-  if (version !== formatVersion)
-    throw new Error(`has the backup format ${version}; this artseal reads format ${formatVersion}`);
-  return { format, formatVersion, ...rest };
+  const read: unknown = attempt(() => JSON.parse(text));
+  if (!isRecord(read)) throw new Error('has a damaged manifest');
+  if (read.format !== 'artseal-backup') throw new Error('is no backup of artseal');
+  if (read.formatVersion !== formatVersion)
+    throw new Error(
+      `has the backup format ${read.formatVersion}; this artseal reads format ${formatVersion}`,
+    );
+  if (!isManifest(read)) throw new Error('has a damaged manifest');
+  return read;
+}
+
+type Check = (value: unknown) => boolean;
+
+/** Whether a value has all members of a shape, and each passes its check. */
+function hasShape<Shape>(checks: { readonly [Name in keyof Shape]-?: Check }) {
+  return (value: unknown): value is Shape =>
+    isRecord(value) && Object.entries<Check>(checks).every(([name, isSound]) => isSound(value[name]));
+}
+
+const isText: Check = (value) => typeof value === 'string';
+const isTextOrNull: Check = (value) => value === null || isText(value);
+const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
+const isFlag: Check = (value) => typeof value === 'boolean';
+const isSha256: Check = (value) => /^[0-9a-f]{64}$/.test(String(value));
+const isInstant: Check = (value) =>
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)) && !Number.isNaN(Date.parse(String(value)));
+const listOf =
+  (isSound: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(isSound);
+const byYear =
+  (isSound: Check): Check =>
+  (value) =>
+    isRecord(value) && Object.entries(value).every(([year, of]) => /^\d{4}$/.test(year) && isSound(of));
+
+const isManifest = hasShape<Manifest>({
+  format: isText,
+  formatVersion: isCount,
+  takenAt: isInstant,
+  artseal: isText,
+  database: hasShape<DatabaseFacts>({
+    schema: isCount,
+    environment: isText,
+    currency: isText,
+    provider: isTextOrNull,
+    filings: isCount,
+    lastFilings: byYear(isText),
+    orders: isCount,
+    escrowIds: byYear(isCount),
+    numberGaps: listOf(
+      hasShape<NotedGap>({
+        kind: isText,
+        year: isCount,
+        after: isCount,
+        through: isCount,
+        restoredAtS: isCount,
+      }),
+    ),
+  }),
+  masterKeys: listOf(isText),
+  holdsMasterKeys: isFlag,
+  files: listOf(hasShape<BackedUpFile>({ name: isText, bytes: isCount, sha256: isSha256 })),
+});
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function attempt(parse: () => unknown): unknown {
+  try {
+    return parse();
+  } catch {
+    return undefined;
+  }
 }

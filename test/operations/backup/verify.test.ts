@@ -138,7 +138,7 @@ async function sourcesOf(file: string): Promise<readonly TarSource[]> {
 /** An archive of a manifest, its checksums and these files. */
 async function packed(
   t: TestContext,
-  manifest: object,
+  manifest: object | null,
   sources: readonly TarSource[],
   checksums = (text: Buffer) => checksumsOf(text, (manifest as Manifest).files),
 ): Promise<string> {
@@ -177,6 +177,29 @@ test('a manifest is rejected if it contradicts the archive', async (t) => {
   ]) {
     const changed = await packed(t, { ...manifest, ...over }, sources);
     await assert.rejects(openBackup(changed), /something else than its manifest says/, JSON.stringify(over));
+  }
+});
+
+test('a made-up manifest with the right checksum is rejected in plain words', async (t) => {
+  const file = await makeBackup(t);
+  const { manifest } = await openBackup(file);
+  const { database, files } = manifest;
+  const sources = await sourcesOf(file);
+  for (const wrong of [
+    null,
+    [],
+    ...Object.keys(manifest).map((name) => ({ ...manifest, [name]: undefined })),
+    ...Object.keys(manifest).map((name) => ({ ...manifest, [name]: {} })),
+    ...Object.keys(database).map((name) => ({ ...manifest, database: { ...database, [name]: undefined } })),
+    ...['name', 'bytes', 'sha256'].map((name) => ({
+      ...manifest,
+      files: files.map((each) => ({ ...each, [name]: null })),
+    })),
+    { ...manifest, database: { ...database, numberGaps: [null] } },
+  ]) {
+    const changed = await packed(t, wrong, sources, (text) => checksumsOf(text, files));
+    const message = /\.tar (has a damaged manifest|is no backup of artseal|has the backup format .*)\.?$/;
+    await assert.rejects(openBackup(changed), { name: 'BackupError', message }, JSON.stringify(wrong));
   }
 });
 
