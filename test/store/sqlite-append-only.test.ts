@@ -85,6 +85,30 @@ test('the database rejects changes of what was recorded, from any connection', a
   }
 });
 
+/** Rows of the tables that a filing does not write to, and an UPDATE of each. */
+const kept: readonly (readonly [table: string, row: string, change: string])[] = [
+  ['log_origin', "(1, 'artseal.invalid/log', 0)", 'first_size = 2'],
+  ['audit_entry', "(99, 1, '{}', 'key create', 'gallery', NULL, NULL, NULL)", "actor = 'forged'"],
+  ['party', "(1, 1, 'BUYER', 'ann', '{}', 1, NULL)", "party_id = 'bob'"],
+];
+
+test('the database keeps origins of the log, audit entries and parties as they are', async (store, t) => {
+  const raw = await filedDatabase(t, store);
+  for (const [table, row, change] of kept) {
+    raw.exec(`INSERT INTO ${table} VALUES ${row}`);
+    const rows = () => raw.prepare(`SELECT * FROM ${table}`).all();
+    const before = rows();
+    for (const statement of [
+      `UPDATE ${table} SET ${change}`,
+      `DELETE FROM ${table}`,
+      `REPLACE INTO ${table} VALUES ${row}`,
+    ]) {
+      assert.throws(() => raw.exec(statement), { code: 'SQLITE_CONSTRAINT_TRIGGER' }, statement);
+      assert.deepEqual(rows(), before, statement);
+    }
+  }
+});
+
 const deletions = ['provenance_record', 'filing', 'escrow_change'].map((table) => `DELETE FROM ${table}`);
 
 /** Asserts that the database rejects each statement, with this message. */

@@ -9,6 +9,7 @@ import { firstPage, refused } from './promises/fixtures.ts';
 
 const waitingMax = 10_000;
 const worthwhile = 32;
+const batchMax = 256;
 
 const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
 
@@ -51,6 +52,13 @@ test('an idle engine gets at once the requests that are worth an fsync, and then
   open();
   await Promise.all(taken);
   assert.deepEqual(sizes(), [worthwhile, worthwhile]);
+});
+
+test('a batch costs at most 256, and the rest follow', async () => {
+  const { sizes, submit, open } = openGated();
+  open();
+  await Promise.all(submit(2 * batchMax + 1));
+  assert.deepEqual(sizes(), [worthwhile, batchMax, batchMax + 1 - worthwhile]);
 });
 
 test('an overtaken filing gets the time of the later one, unless its clock was set back', async () => {
