@@ -9,18 +9,23 @@ export const lingerMs = 2_000;
 export interface Http1ServerOptions extends ServerOptions {
   /** Open connections. Further ones are closed at once. */
   readonly connectionsMax: number;
-  /** Handles each request, except those after a misframed one on the same connection. */
+  /** Handles each request that gets a response: none after the last one of its connection. */
   readonly handle: (request: IncomingMessage, response: CountedResponse) => void;
 }
 
+/** Connections whose last request was received: it was misframed, or its response closes the connection. */
+const ending = new WeakSet<Socket>();
+
 /** Creates an HTTP/1.1 server, which does not listen yet. Its connections linger; see `LingeringResponse`. */
 export function createHttp1Server({ connectionsMax, handle, ...options }: Http1ServerOptions): Server {
-  /** Connections whose last request was misframed. Nothing more is read from them, and they close after its response. */
-  const misframed = new WeakSet<Socket>();
   function handleFramed(request: IncomingMessage, response: CountedResponse): void {
     const { socket } = request;
-    if (misframed.has(socket)) return;
-    if (framingFault(request) !== undefined) misframed.add(socket);
+    if (ending.has(socket)) {
+      // A client that goes on sending requests would fill the memory.
+      socket.pause();
+      return;
+    }
+    if (framingFault(request) !== undefined) ending.add(socket);
     handle(request, response);
   }
   const server = createServer({ ...options, ServerResponse: LingeringResponse });
@@ -65,8 +70,12 @@ class LingeringResponse extends CountedResponse {
   }
 }
 
-/** Lets the client close its connection after the response, and closes it after `lingerMs` in any case. */
+/**
+ * Lets the client close its connection after the response, and closes it after `lingerMs` in any case. What a client sends after
+ * the response cannot be answered, so it is not carried out (RFC 9112, section 9.6).
+ */
 function linger(socket: Socket, request: IncomingMessage): void {
+  ending.add(socket);
   // Node calls this when the response is sent.
   socket.destroySoon = () => {
     socket.end();

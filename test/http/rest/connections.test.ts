@@ -202,6 +202,20 @@ for (const [over, tls] of [
       }
     });
 
+    test('a request after the last response of a connection is not carried out', async () => {
+      const large = ' '.repeat(100_000);
+      takeCalls();
+      for (const framing of [{ sent: large }, transferEncoding('chunked', chunked(large))]) {
+        const socket = await openSocket(baseUrl);
+        socket.write(Buffer.concat([request(framing), request()]));
+        assert.match(await text(socket), /^HTTP\/1\.1 413 .*Connection: close/is);
+        await new Promise((written) => socket.write(request(), written));
+        assert.equal((await rawAnswer(baseUrl, request({ sent: 'another connection' }))).status, 200);
+        assert.deepEqual(takeCalls(), ['another connection']);
+        socket.destroy();
+      }
+    });
+
     test('garbage after a valid request does not prevent its response', async () => {
       assert.deepEqual(await statuses([request(), Buffer.from('garbage\r\n\r\n')]), [200]);
     });
