@@ -150,3 +150,23 @@ for (const [what, settings] of [
     assert.equal((await file(outdated)).status, 200);
     assert.deepEqual(await readiness(outdated), [200, '{"status":"ok"}']);
   });
+
+test('a filing that is rejected because the log was rolled back is not counted, and can be repeated under its key', async (t) => {
+  const { folder, witness, serve, giveKey, until } = await openWitnessed(t, required);
+  witness.lie = 'CONFLICT_BEYOND';
+  const service = await serve(join(folder, 'data'));
+  const platform = await service.platform('TRIAL');
+  const file = () => fileArtwork(service, platform, { headers: { 'Idempotency-Key': 'one' } });
+  for (const _ of ['first', 'again']) {
+    const rejected = await file();
+    assertRejected(rejected, 503, 'UNAVAILABLE', /evidence log/, /Nothing was stored/);
+    assert.match(String(rejected.headers.ratelimit), /"monthly";r=1000;/);
+  }
+  giveKey(service);
+  witness.lie = undefined;
+  const filed = await until('a filing', async () => {
+    const answer = await file();
+    return answer.status === 200 && answer;
+  });
+  assert.match(String(filed.headers.ratelimit), /"monthly";r=999;/);
+});
