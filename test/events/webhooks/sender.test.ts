@@ -546,3 +546,16 @@ test('an endpoint that fails and works by turns is logged at most once a minute'
   const minutes = Math.ceil((clock.monotonicMs() - beganMs) / 60_000);
   assert.ok(log.length >= 1 && log.length <= minutes + 1, `${log.length} lines in ${minutes} minutes`);
 });
+
+test('a delivery that a wrong clock delayed by a year is sent soon after the clock is set back', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, clock } = await openAll(t);
+  answer(answering(500));
+  const ahead = 365 * dayMs;
+  await fileOne(store, gallery);
+  clock.setWall(noon.atMs + ahead);
+  await until(() => arrivals.length > 0);
+  clock.setWall(clock.nowMs() - ahead);
+  answer(fine);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  assert.ok(clock.monotonicMs() <= 2 * dayMs, `after ${clock.monotonicMs()} ms`);
+});
