@@ -7,6 +7,12 @@ import type { Publication } from './publication.ts';
 
 /** The log as immutable files: C2SP tlog-tiles. */
 
+/**
+ * Bytes of tiles in memory: the full tiles and entries of some 75,000 leaves. Responses share them. Otherwise clients that
+ * read no response, and need no key, would keep a copy for each.
+ */
+const cacheBytesMax = 16 * 1_048_576;
+
 /** A tile by its name. */
 export interface Tile {
   /** 0 to 63, or `entries`. */
@@ -47,14 +53,33 @@ export interface TileDependencies {
 }
 
 /**
- * Makes the function that reads tiles from the store. It returns the bytes of a tile by its path after `tile/`; undefined if the
- * newest checkpoint does not cover it.
+ * Makes the function that reads tiles from the store and caches them. It returns the bytes of a tile by its path after `tile/`;
+ * undefined if the newest checkpoint does not cover it.
  */
 export function createTileReader({ execute, publication }: TileDependencies) {
+  const kept = createCache(cacheBytesMax);
+  /** Tiles that are being read, by path: further readers share the result. */
+  const reading = new Map<string, Promise<Uint8Array>>();
+
+  async function readInto(path: string, tile: Tile): Promise<Uint8Array> {
+    try {
+      // In a buffer of their own: short ones share one of 64 KiB, which the cache would keep alive.
+      const bytes = Buffer.from(Uint8Array.from(await readTile(tile, execute)).buffer);
+      kept.add(path, bytes);
+      return bytes;
+    } finally {
+      reading.delete(path);
+    }
+  }
+
   return async (path: string): Promise<Uint8Array | undefined> => {
     const tile = parseTile(path);
     if (tile === undefined || leavesUpTo(tile) > (publication.current()?.size ?? 0)) return undefined;
-    return readTile(tile, execute);
+    const known = kept.find(path) ?? reading.get(path);
+    if (known !== undefined) return known;
+    const result = readInto(path, tile);
+    reading.set(path, result);
+    return result;
   };
 }
 
@@ -87,6 +112,31 @@ function entriesOf(leaves: readonly string[]): Uint8Array {
       return [length, entry];
     }),
   );
+}
+
+/** A cache that drops the least recently used tiles beyond `bytesMax`. */
+function createCache(bytesMax: number) {
+  /** The least recently used tile is the first. */
+  const kept = new Map<string, Uint8Array>();
+  let bytesKept = 0;
+  return {
+    find: (path: string): Uint8Array | undefined => {
+      const bytes = kept.get(path);
+      if (bytes === undefined) return undefined;
+      kept.delete(path);
+      kept.set(path, bytes);
+      return bytes;
+    },
+    add: (path: string, bytes: Uint8Array): void => {
+      kept.set(path, bytes);
+      bytesKept += bytes.length;
+      for (const [oldest, { length }] of kept) {
+        if (bytesKept <= bytesMax) return;
+        kept.delete(oldest);
+        bytesKept -= length;
+      }
+    },
+  };
 }
 
 /** Unauthenticated reads of the store: how many run at the same time, and how many more wait. */

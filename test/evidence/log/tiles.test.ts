@@ -11,15 +11,17 @@ const level1 = Array.from({ length: 257 }, (_, n) => rootOf(leafHashes.slice(n *
 const level2 = [rootOf(level1.slice(0, 256))];
 const levels = [leafHashes, level1, level2] as const;
 
-/** A store with these leaves. */
+/** A store with these leaves, and how many commands it executed. */
 function createLeafStore() {
+  const count = { of: 0 };
   const execute = (async (command: Command) => {
+    count.of += 1;
     if (command.kind === 'ReadLeaves') return leaves.slice(command.index, command.index + command.width);
     assert.ok(command.kind === 'ReadSubtrees');
     const { level, place, width } = command;
     return Buffer.concat(levels[level / 8]?.slice(place, place + width) ?? []);
   }) as Execute;
-  return { execute };
+  return { count, execute };
 }
 
 /** Reads the tiles of a log with so many published leaves. */
@@ -127,11 +129,48 @@ test('nothing is published before the first checkpoint', async () => {
   assert.equal(await readTile('0/000.p/1'), undefined);
 });
 
+test('concurrent and later readers of a tile share one read of the store', async () => {
+  const store = createLeafStore();
+  const { count } = store;
+  const readTile = readerOf(size, store);
+  const together = await Promise.all(Array.from({ length: 20 }, () => readTile('entries/000')));
+  assert.equal(new Set(together).size, 1);
+  assert.equal(await readTile('entries/000'), together[0]);
+  assert.equal(count.of, 1);
+});
+
+test('the cache has a limit in bytes, and drops the least recently used tile first', async () => {
+  const store = createLeafStore();
+  const { count } = store;
+  const readTile = readerOf(size, store);
+  const read = (place: number, width = 256) => readTile(tilePath({ level: 'entries', place, width }));
+  let bytes = (await read(0))?.length ?? 0;
+  for (const width of [256, 255])
+    for (let place = 1; place < 256; place += 1) {
+      bytes += (await read(place, width))?.length ?? 0;
+      await read(1);
+    }
+  assert.ok(bytes > 20 * 1_048_576);
+  const before = count.of;
+  await read(1);
+  assert.equal(count.of, before);
+  await read(0);
+  assert.equal(count.of, before + 1);
+});
+
 test('a published tile that the store lacks is an error, and the next call reads again', async () => {
   const readTile = readerOf(size + 300);
   const place = Math.floor(size / 256);
   for (let time = 0; time < 2; time += 1) {
     await assert.rejects(readTile(`0/${place}.p/200`), /lacks tile 0\/257\.p\/200, which was published/);
     await assert.rejects(readTile(`entries/${place}.p/200`), /lacks tile/);
+  }
+});
+
+test('a cached short tile has a buffer of its own', async () => {
+  const readTile = readerOf(size);
+  for (const path of ['0/000.p/1', '1/000.p/2', 'entries/000.p/1']) {
+    const bytes = await readTile(path);
+    assert.equal(bytes?.buffer.byteLength, bytes?.length, path);
   }
 });
