@@ -3,9 +3,16 @@
 #
 #   sh order-review-drill.sh amount|contradiction|declined|silent|returned
 #
-# Run it on the machine of a running sandbox, in the folder where the sandbox was started, with `artseal` on the PATH.
+# Run it on the machine of a running sandbox: with the Debian package as root; in a checkout in its folder, as
+# `sh deploy/order-review-drill.sh amount`; otherwise in the folder where the sandbox was started, with `artseal` on the PATH.
 # It opens an order that needs review, prints it with its reason, decides, and prints what the order is then.
 set -eu
+
+if command -v artseal-admin >/dev/null; then
+  artseal() { artseal-admin "$@"; }
+elif ! command -v artseal >/dev/null; then
+  artseal() { npm run -s artseal -- "$@"; }
+fi
 
 artwork='{"author":"Drill","era":"2026","size":"1 x 1 cm","material":"ink","condition":"good","price":12800000}'
 

@@ -8,7 +8,7 @@ import { readSandboxCredentials, sandboxCredentialsFile } from '../config/sandbo
 import { ConfigError, readAll, textOf } from '../config/settings.ts';
 import { exampleArtwork } from '../domain/example.ts';
 import { commandName } from '../packaging/build-info.ts';
-import { type Command, exitCodes, UsageError } from './command.ts';
+import { type Command, exitCodes, hangsPage, UsageError } from './command.ts';
 import { readBounded } from './files.ts';
 
 /** `artseal sign` */
@@ -87,6 +87,9 @@ export const demo: Command = {
   },
 };
 
+/** How long a signed call may take, in milliseconds. A call that waits for events takes 30 seconds at most. */
+const callTimeoutMs = 60_000;
+
 /** How long the service may take to respond, in milliseconds. Its own checks take a second at most. */
 const readyTimeoutMs = 3_000;
 
@@ -148,10 +151,12 @@ function senderFor(env: NodeJS.ProcessEnv): RestClient['send'] {
     credentials: () => readCredentials(env),
   });
   const client = createRestClient(url, credentials);
-  return async (...request) => {
+  return async (method, target, body, headers) => {
     try {
-      return await client.send(...request);
+      return await client.send(method, target, body, headers, AbortSignal.timeout(callTimeoutMs));
     } catch (error) {
+      if (error instanceof DOMException && error.name === 'TimeoutError')
+        throw new Error(`${url} does not respond within ${callTimeoutMs / 1_000} s: see ${hangsPage}`);
       // This is how fetch reports a failed connection.
       if (!(error instanceof TypeError && error.message === 'fetch failed')) throw error;
       throw new Error(failureAt(url, reasonOf(error.cause)));

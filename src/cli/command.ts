@@ -282,3 +282,6 @@ function shown({ name, isFlag, value }: Part): string {
   if (isFlag) return `--${name} ${value}`;
   return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;
 }
+
+/** The page about a server that does not respond. */
+export const hangsPage = 'docs/operate/incidents/server-hangs.md';

@@ -28,7 +28,7 @@ import { shownName } from '../lib/strict-json.ts';
 import type { RegistryOptions } from '../operations/registry.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import { FolderInUse } from '../store/sqlite/folder-lock.ts';
-import { UsageError } from './command.ts';
+import { hangsPage, UsageError } from './command.ts';
 
 /**
  * How long a command waits until a server that starts or stops, or another command, has finished, in milliseconds. A server that
@@ -43,9 +43,6 @@ const callTimeoutMs = 30_000;
 const pingIntervalMs = 10_000;
 /** How long a connection may be idle before it closes, in milliseconds. An idle one does not keep the process alive. */
 const idleConnectionTimeoutMs = 100;
-
-/** The page about a server that does not respond. */
-const hangsPage = 'docs/operate/incidents/server-hangs.md';
 
 /** A connection to the services. */
 export interface Connection {

@@ -4,13 +4,14 @@ import { type ApiCredentials, signedHeaders } from './sign.ts';
 export interface RestClient {
   /**
    * Sends a signed request; `body` is sent as JSON exactly as given, `more` are further headers, such as an
-   * Idempotency-Key. The response may be an error.
+   * Idempotency-Key, and `signal` cancels the request. The response may be an error.
    */
   send(
     method: string,
     target: string,
     body?: string | Uint8Array,
     more?: Readonly<Record<string, string>>,
+    signal?: AbortSignal,
   ): Promise<Response>;
 }
 
@@ -18,14 +19,19 @@ export interface RestClient {
 export function createRestClient(baseUrl: string, credentials: ApiCredentials): RestClient {
   const { origin } = new URL(baseUrl);
   return {
-    send: (method, target, body, more = {}) => {
+    send: (method, target, body, more = {}, signal) => {
       const headers = signedHeaders(credentials, { method, target, ...(body === undefined ? {} : { body }) });
       const content =
         body === undefined ? {} : { body: typeof body === 'string' ? body : new Uint8Array(body) };
       const type =
         body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' };
       // Not resolved against the base: a target such as //host would name another server.
-      return fetch(`${origin}${target}`, { method, headers: { ...more, ...headers, ...type }, ...content });
+      return fetch(`${origin}${target}`, {
+        method,
+        headers: { ...more, ...headers, ...type },
+        signal: signal ?? null,
+        ...content,
+      });
     },
   };
 }

@@ -314,6 +314,23 @@ test('call says which URL does not respond, and what to do', async () => {
   }
 });
 
+test('call gives up on a server that hangs, and names the page about it', async (t) => {
+  const { mock } = t.mock.method(globalThis, 'fetch', async () => {
+    throw new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+  });
+  const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], {
+    ...credentials,
+    ARTSEAL_URL: 'http://127.0.0.1:1',
+  });
+  assert.equal(code, 1);
+  assert.match(
+    errors.join('\n'),
+    /http:\/\/127\.0\.0\.1:1 does not respond within 60 s: see docs\/operate\/incidents\/server-hangs\.md$/,
+  );
+  const [, init] = mock.calls[0]?.arguments ?? [];
+  assert.ok(init?.signal instanceof AbortSignal);
+});
+
 for (const [variable, rule, values] of [
   [
     'ARTSEAL_URL',
