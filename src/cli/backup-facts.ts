@@ -39,10 +39,10 @@ export function described(backup: Backup): string[] {
 }
 
 const holding = (keys: string): string =>
-  `it contains the master key of the sandbox (its secrets are sealed under: ${keys})`;
+  `it contains the master key of the sandbox (its secrets are encrypted with: ${keys})`;
 
 const lacking = (keys: string): string =>
-  `THE MASTER KEY IS NOT IN IT. Its secrets open only with these, which you must keep elsewhere: ${keys}`;
+  `THE MASTER KEY IS NOT IN IT. Only these decrypt its secrets; keep them elsewhere: ${keys}`;
 
 /** Describes skipped numbers. */
 export function gapLine({

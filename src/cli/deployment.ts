@@ -38,7 +38,7 @@ export const init: Command = {
   },
 };
 
-/** The file of the sealing key, or its name in the settings. */
+/** The file of the encrypting master key, or its name in the settings. */
 function masterKeyOf({ masterKeys }: Config): { masterKey?: string | undefined; masterKeyFile?: string } {
   return 'ownFile' in masterKeys
     ? { masterKeyFile: masterKeys.ownFile }

@@ -17,7 +17,7 @@ const reencrypt: Action = {
     const response = await client(MaintenanceService).reencryptSecrets({ reason });
     const { masterKey, reencrypted, unusedMasterKeys } = response;
     const [before, after] = [response.before.map(useOf), response.after.map(useOf)];
-    const unused = `${unusedMasterKeys.join(', ')} opens no secret any more: remove it from the file, then run artseal reload`;
+    const unused = `${unusedMasterKeys.join(', ')} decrypts no secret any more: remove it from the file, then run artseal reload`;
     show(
       { masterKey, reencrypted, before, after },
       `before        ${usesText(before)}`,
@@ -84,7 +84,7 @@ const useOf = ({ masterKey, secrets: count, needed }: MasterKeyUse) => ({
   needed,
 });
 
-/** How many secrets are sealed under each master key. */
+/** How many secrets are encrypted with each master key. */
 function usesText(uses: readonly ReturnType<typeof useOf>[]): string {
   const texts = uses.map(({ masterKey, secrets: count, needed }) => {
     const ended = count - needed;

@@ -76,10 +76,10 @@ export const secretOverlapS = { default: 86_400, min: 0, max: 604_800 } as const
 
 const urlSealEnd = '/url';
 
-/** The id that the URL of an endpoint is sealed for. The secret has another one, so that neither can replace the other. */
+/** The id that the URL of an endpoint is encrypted for. The secret has another one, so that neither can replace the other. */
 export const urlSealId = (webhookId: string): string => webhookId + urlSealEnd;
 
-/** The endpoint whose URL is sealed for an id; undefined if none is. */
+/** The endpoint whose URL is encrypted for an id; undefined if none is. */
 export const webhookOfUrlSeal = (sealId: string): string | undefined =>
   sealId.endsWith(urlSealEnd) ? sealId.slice(0, -urlSealEnd.length) : undefined;
 

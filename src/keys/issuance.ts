@@ -76,7 +76,7 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
       return { key, apiSecret: secretOf(key) };
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      // A replay returns the key as stored then. Its secret may have been sealed under another key since.
+      // A replay returns the key as stored then. Its secret may have been encrypted with another key since.
       return { key, apiSecret: secretOf(await execute({ kind: 'FindKey', keyId: key.keyId })) };
     }
   }

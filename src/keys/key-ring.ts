@@ -3,20 +3,20 @@ import { seal, sealKeyBytes, unseal } from './seal.ts';
 
 /** Encrypts secrets at rest with AES-256-GCM. */
 export interface KeyRing {
-  /** Seals a secret for a key id. It opens only for that id. */
+  /** Encrypts a secret for a key id. It can be decrypted only for that id. */
   seal(secret: string, keyId: string): Uint8Array;
   /**
-   * Opens a sealed secret. Throws SecretNotOpened if it was altered, moved to another id, or sealed under a key not in the
+   * Decrypts a secret. Throws SecretNotOpened if it was altered, moved to another id, or encrypted with a key not in the
    * ring.
    */
   open(sealed: Uint8Array, keyId: string): KeyObject;
-  /** The master keys. The first one seals. */
+  /** The master keys. The first one encrypts. */
   readonly masterKeys: readonly [MasterKeyId, ...MasterKeyId[]];
 }
 
 /** A ring whose keys can be replaced while it is in use. */
 export interface ReplaceableKeyRing extends KeyRing {
-  /** Seals and opens with the keys of this ring from now on. */
+  /** Encrypts and decrypts with the keys of this ring from now on. */
   replace(ring: KeyRing): void;
 }
 
@@ -27,12 +27,12 @@ export interface MasterKeyId {
   readonly check: string;
 }
 
-/** A sealed secret does not open. The message, for the operator, names the key and the cause. */
+/** A secret cannot be decrypted. The message, for the operator, names the key and the cause. */
 export class SecretNotOpened extends Error {
   override name = 'SecretNotOpened';
 }
 
-/** A master key with its name, which is part of its seals. */
+/** A master key with its name, which is stored with what it encrypts. */
 export interface MasterKey {
   /** 1 to 32 of a-z 0-9 - _. */
   readonly name: string;
@@ -44,7 +44,7 @@ const entry = /^(?:([a-z0-9_-]{1,32}):)?([0-9a-f]{64})$/;
 
 /**
  * Reads master keys: one `name:64 lower-case hex digits` a line or separated by commas, `#` begins a comment; a single
- * key may go without a name. The first one seals; all of them open. Throws RangeError, naming the line.
+ * key may go without a name. The first one encrypts; all of them decrypt. Throws RangeError, naming the line.
  */
 export function parseMasterKeys(text: string): MasterKey[] {
   const entries = text.replaceAll(/#.*/g, '').split(/[\n,]/);
@@ -66,13 +66,13 @@ export function newMasterKeyText(): string {
   return `main:${randomBytes(sealKeyBytes).toString('hex')}\n`;
 }
 
-/** The name of the master key that a secret was sealed under. */
+/** The name of the master key that a secret was encrypted with. */
 export function sealingKeyName(sealed: Uint8Array): string {
   const bytes = Buffer.from(sealed);
   return bytes.toString('utf8', 0, bytes.indexOf(0));
 }
 
-/** The ring of these keys, of which the first seals. A sealed secret is the name of its key, NUL, and the seal. */
+/** The ring of these keys, of which the first encrypts. An encrypted secret is the name of its key, NUL, and the ciphertext. */
 export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
   const [active, ...others] = keys;
   if (active === undefined) throw new RangeError('A key ring needs a key.');
@@ -85,12 +85,12 @@ export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
       const key = ring.get(name);
       if (key === undefined)
         throw new SecretNotOpened(
-          `The secret of ${keyId} is sealed under master key '${name}', which is not in the ring.`,
+          `The secret of ${keyId} is encrypted with master key '${name}', which is not in the ring.`,
         );
       try {
         return createSecretKey(unseal(key, sealed.subarray(sealed.indexOf(0) + 1), keyId));
       } catch (cause) {
-        const why = `was altered, or sealed under another master key of the name '${name}'`;
+        const why = `was altered, or encrypted with another master key of the name '${name}'`;
         throw new SecretNotOpened(`The secret of ${keyId} ${why}.`, { cause });
       }
     },

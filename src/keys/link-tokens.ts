@@ -27,7 +27,7 @@ const linkBytes = bytesBeforeId + linkIdBytes;
 
 const context = 'evidence link';
 
-/** Creates tokens that are sealed under `key`, 32 bytes. */
+/** Creates tokens that are encrypted with `key`, 32 bytes. */
 export function createLinkTokens(key: Uint8Array): LinkTokens {
   return {
     seal: ({ filingNo, sequence, linkId }, endsAtS) => {

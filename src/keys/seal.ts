@@ -7,7 +7,7 @@ const algorithm = 'aes-256-gcm';
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** Bytes that a seal is longer than its plaintext. */
+/** Bytes that a ciphertext is longer than its plaintext. */
 const sealOverheadBytes = ivBytes + tagBytes;
 
 /** Encrypts with AES-256-GCM. Returns IV, tag and ciphertext, which open only with the same `context`. */
@@ -18,7 +18,7 @@ export function seal(key: Uint8Array, plain: Uint8Array, context: string): Buffe
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]);
 }
 
-/** Decrypts a seal. Throws if it was altered, or made with another key or context. */
+/** Decrypts a ciphertext. Throws if it was altered, or made with another key or context. */
 export function unseal(key: Uint8Array, bytes: Uint8Array, context: string): Buffer {
   const iv = bytes.subarray(0, ivBytes);
   const tag = bytes.subarray(ivBytes, sealOverheadBytes);
@@ -27,7 +27,7 @@ export function unseal(key: Uint8Array, bytes: Uint8Array, context: string): Buf
   return Buffer.concat([decipher.update(bytes.subarray(sealOverheadBytes)), decipher.final()]);
 }
 
-/** Seals `plain` as base64url text. */
+/** Encrypts `plain` as base64url text. */
 export function sealText(key: Uint8Array, plain: Uint8Array, context: string): string {
   return seal(key, plain, context).toString('base64url');
 }

@@ -8,16 +8,16 @@ import type { Execute } from '../store/store.ts';
 import type { StoredWebhook } from '../store/webhook-commands.ts';
 import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
 
-/** The stored secrets are sealed under other master keys. */
+/** The stored secrets are encrypted with other master keys. */
 export class MasterKeyError extends Error {
   override name = 'MasterKeyError';
 }
 
-/** A sealed secret and the status of its key. */
+/** An encrypted secret and the status of its key. */
 export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 'status' | 'expiresAtS'>;
 
 /**
- * Yields all sealed secrets of a store: those of API keys, the signing secrets of webhooks by webhook id, the URLs of webhooks by
+ * Yields all encrypted secrets of a store: those of API keys, the signing secrets of webhooks by webhook id, the URLs of webhooks by
  * `urlSealId`, and the keys of the evidence log by verifier key.
  */
 export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
@@ -25,7 +25,7 @@ export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
   yield* sealedLogKeys(await execute({ kind: 'GetLog' }));
 }
 
-/** The lists of sealed secrets that have pages. */
+/** The lists of encrypted secrets that have pages. */
 const listsOf = (execute: Execute): readonly ((page: PageQuery) => Promise<Page<SealedKey>>)[] => [
   (page) => execute({ kind: 'ListKeys', page }),
   async (page) => {
@@ -43,7 +43,7 @@ export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey
     : [current, { ...current, sealedSecret: previousSecret, expiresAtS: previousEndsAtS }];
 }
 
-/** The URL of a webhook, if it is sealed. */
+/** The URL of a webhook, if it is encrypted. */
 export function sealedWebhookUrl({ webhookId, caller, sealedUrl }: StoredWebhook): readonly SealedKey[] {
   return [
     { keyId: urlSealId(webhookId), caller, sealedSecret: sealedUrl, status: 'ACTIVE', expiresAtS: null },
@@ -60,7 +60,7 @@ export function sealedLogKeys({ keys }: Pick<LogState, 'keys'>): readonly Sealed
     }));
 }
 
-/** The secrets that are sealed under a master key. */
+/** The secrets that are encrypted with a master key. */
 export interface Seals {
   readonly masterKey: string;
   readonly secrets: number;
@@ -76,7 +76,7 @@ export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, now
   for await (const key of sealedKeys(execute)) {
     if (findUnopened([key], keyRing, nowS).length === 0) continue;
     throw new MasterKeyError(
-      `the master key does not open the secret of ${key.keyId} (${key.caller}): ` +
+      `the master key does not decrypt the secret of ${key.keyId} (${key.caller}): ` +
         `set ARTSEAL_MASTER_KEY_FILE to the file with the key ${sealingKeyName(key.sealedSecret)} of this database.`,
     );
   }
@@ -91,7 +91,7 @@ export function findUnopened(
   return keys.filter((key) => statusAt(key, nowS) !== 'REVOKED' && secretOf(key, keyRing) === undefined);
 }
 
-/** The secret of a key; undefined if its seal does not open. */
+/** The secret of a key; undefined if it cannot be decrypted. */
 function secretOf({ sealedSecret, keyId }: SealedKey, keyRing: KeyRing): string | undefined {
   try {
     return keyRing.open(sealedSecret, keyId).export().toString();
@@ -113,7 +113,7 @@ export function countSeals(keys: readonly SealedKey[], nowS: number): readonly S
 }
 
 /**
- * Re-encrypts all secrets that are not sealed under the ring's first master key, in several requests, and returns their number.
+ * Re-encrypts all secrets that are not encrypted with the ring's first master key, in several requests, and returns their number.
  * If a request fails, the next run continues. Secrets that do not open stay as they are; only those of revoked keys may.
  */
 export async function reencryptSecrets(execute: Execute, keyRing: KeyRing, by: Actor): Promise<number> {

@@ -5,7 +5,7 @@ import type { KeyRing } from './key-ring.ts';
 /** What the URL of an endpoint is read from. */
 type WebhookUrl = Pick<StoredWebhook, 'webhookId' | 'sealedUrl'>;
 
-/** Seals the URL of an endpoint. */
+/** Encrypts the URL of an endpoint. */
 export function sealUrl(keyRing: Pick<KeyRing, 'seal'>, webhookId: string, url: string): SealedUrl {
   return { origin: new URL(url).origin, sealedUrl: keyRing.seal(url, urlSealId(webhookId)) };
 }

@@ -40,7 +40,7 @@ export interface StoredToken extends CallerRef {
   readonly revokedAtS: number | null;
 }
 
-/** A new key with its secret sealed. */
+/** A new key with its secret encrypted. */
 export type NewKey = Pick<StoredKey, 'keyId' | 'apiKey' | 'sealedSecret' | 'createdAtS'>;
 
 /** A new token. The store keeps only its hash. */
@@ -50,11 +50,11 @@ export interface NewToken extends Pick<StoredToken, 'tokenId' | 'scopes' | 'crea
   readonly platform: string | undefined;
 }
 
-/** The same secret, sealed again. */
+/** The same secret, encrypted again. */
 export interface NewSeal {
   /** The id of an API key or webhook, or the verifier key of an evidence log key. */
   readonly keyId: string;
-  /** The seal that it replaces. */
+  /** The ciphertext that it replaces. */
   readonly from: Uint8Array;
   readonly to: Uint8Array;
 }
@@ -118,7 +118,7 @@ export interface CallerCommands {
   }): StoredKey;
   /** Fails with NOT_FOUND. */
   FindKey(command: { readonly keyId: string }): StoredKey;
-  /** Replaces seals by seals under the master key of that name. Skips those that have changed. Returns the number replaced. */
+  /** Replaces ciphertexts by those of the master key of that name. Skips those that have changed. Returns the number replaced. */
   ReplaceSeals(command: {
     readonly by: Actor;
     readonly masterKey: string;

@@ -71,7 +71,7 @@ export interface LogName {
 export interface NewLogKey {
   /** The verifier key, in the format of signed notes. */
   readonly vkey: string;
-  /** The seed of the private key, as hex digits, sealed. */
+  /** The seed of the private key, as hex digits, encrypted. */
   readonly sealedSeed: Uint8Array;
   /** Unix seconds. */
   readonly addedAtS: number;

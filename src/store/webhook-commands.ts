@@ -12,7 +12,7 @@ export interface StoredWebhook extends CallerRef {
   readonly webhookId: string;
   /** The origin of its URL. */
   readonly origin: string;
-  /** Its URL, sealed by the key ring. */
+  /** Its URL, encrypted by the key ring. */
   readonly sealedUrl: Uint8Array;
   readonly eventTypes: EventFilter;
   readonly description: string;
@@ -20,7 +20,7 @@ export interface StoredWebhook extends CallerRef {
   /** The reason why it is disabled, shown to its owner; null if it is enabled. */
   readonly disabledReason: string | null;
   readonly createdAtS: number;
-  /** Sealed by the key ring for `webhookId`. */
+  /** Encrypted by the key ring for `webhookId`. */
   readonly sealedSecret: Uint8Array;
   /** The previous secret, likewise, valid until `previousEndsAtS`; null if there was none. */
   readonly previousSecret: Uint8Array | null;
@@ -30,7 +30,7 @@ export interface StoredWebhook extends CallerRef {
   readonly failingSinceS: number | null;
 }
 
-/** A URL as stored: its origin is readable, the rest is sealed. */
+/** A URL as stored: its origin is readable, the rest is encrypted. */
 export interface SealedUrl {
   readonly origin: string;
   readonly sealedUrl: Uint8Array;

@@ -33,7 +33,7 @@ test('master keys are not replaced if the file is faulty, exposed, irregular or 
   write(k2, 'k1:0123');
   await rejected(/ARTSEAL_MASTER_KEY_FILE cannot be used: entry 2/);
   write(k2);
-  await rejected(/does not open the secret of key_\w+ \(platform-\d+\)/);
+  await rejected(/does not decrypt the secret of key_\w+ \(platform-\d+\)/);
   write(k2, k1);
   chmodSync(file, 0o666);
   await rejected(/chmod go-w/);
@@ -46,7 +46,7 @@ test('master keys are not replaced if the file is faulty, exposed, irregular or 
   assert.equal((await fileArtwork(service, platform)).status, 200);
 });
 
-test('a key that is sealed under an unknown master key gets UNAVAILABLE until a reload', async (t) => {
+test('a key that is encrypted with an unknown master key gets UNAVAILABLE until a reload', async (t) => {
   const { env, write } = keysInFile(t);
   const [k1, k2] = [newKey('k1'), newKey('k2')];
   write(k1);
@@ -62,7 +62,7 @@ test('a key that is sealed under an unknown master key gets UNAVAILABLE until a 
   const { status, json } = await fileArtwork(service, late);
   assert.deepEqual([status, json.code], [503, 'UNAVAILABLE']);
   const logged = service.logLines.find((line) => line.includes('"status":503'));
-  assert.match(logged ?? '', new RegExp(`${key.keyId} is sealed under master key 'k2'.*not in the ring`));
+  assert.match(logged ?? '', new RegExp(`${key.keyId} is encrypted with master key 'k2'.*not in the ring`));
   assert.deepEqual((await reload(service)).names, ['k2', 'k1']);
   assert.equal((await fileArtwork(service, late)).status, 200);
 });

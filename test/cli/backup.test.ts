@@ -39,7 +39,7 @@ test('a backup of a production has only its database, and the command names the 
   const { stdout } = await run(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
   assert.match(
     stdout,
-    /THE MASTER KEY IS NOT IN IT\. Its secrets open only with these, which you must keep elsewhere: k7/,
+    /THE MASTER KEY IS NOT IN IT\. Only these decrypt its secrets; keep them elsewhere: k7/,
   );
   assert.ok(!readFileSync(target).includes('7'.repeat(64)));
   const into = join(temporaryFolder(t), 'restored');

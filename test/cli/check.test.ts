@@ -92,7 +92,7 @@ test('a sound deployment has no fault before its first start', async (t) => {
   assert.deepEqual([code, faulty(), errors], [0, [], []]);
   assert.deepEqual(contentOf(dataDir), before, 'no file more, none less, and the same bytes');
   assert.deepEqual(of('serving'), ['ok: no process serves this folder']);
-  assert.deepEqual(of('master key'), ['ok: main seals and is needed by 2 secrets']);
+  assert.deepEqual(of('master key'), ['ok: main encrypts and is needed by 2 secrets']);
   assert.match(of('database').join(), /^ok: .*sandbox in CNY, schema \d+, .*quick_check finds no damage/);
   assert.match(of('disk').join(), /^(ok|warning): \d+ MiB are free .* a write was on disk in \d+ ms/);
   assert.match(of('clock').join(), /^ok: it says 20.*(timedatectl|timesyncd)/);
@@ -170,7 +170,7 @@ test('one run reports all faults, each with what to do', async (t) => {
     `warning: ${keyFile} (mode 0644) may be read by every user of this machine: chmod o-r '${keyFile}'`,
   ]);
   assert.deepEqual(of('master key'), [
-    'fault: 2 secrets sealed under a master key main that is missing: put it back. Without it these secrets cannot be used',
+    'fault: 2 secrets encrypted with a master key main that is missing: put it back. Without it these secrets cannot be used',
   ]);
   assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
   assert.match(of('provider').join(), /^fault: stripe rejects the credentials: .*401.*set others/);

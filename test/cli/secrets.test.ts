@@ -36,7 +36,7 @@ for (const connection of connections)
     assert.ok(count > 0, String(before));
     assert.equal(reencrypted, `re-encrypted  ${count} under k2`);
     assert.equal(after, `after         k2: ${count}`);
-    assert.equal(unused, 'k1 opens no secret any more: remove it from the file, then run artseal reload');
+    assert.equal(unused, 'k1 decrypts no secret any more: remove it from the file, then run artseal reload');
     const uses = [{ masterKey: 'k2', secrets: count, needed: count }];
     const again = { masterKey: 'k2', reencrypted: 0, before: uses, after: uses };
     assert.deepEqual(await artseal.json('secrets re-encrypt'), again);

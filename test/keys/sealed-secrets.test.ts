@@ -21,7 +21,7 @@ import { createManualClock } from '../support/clock.ts';
 
 const masterKey = (name: string): MasterKey => ({ name, key: randomBytes(32) });
 
-/** Opens a store with platforms whose secrets are sealed under k1. */
+/** Opens a store with platforms whose secrets are encrypted with k1. */
 async function sealedUnderOld(t: TestContext, platforms: number) {
   const store = await openStore(t, sqliteInThisThread);
   const execute = executorOf(store);

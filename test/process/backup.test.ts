@@ -20,7 +20,7 @@ test('a backup of a running service restores to a service with the filings that 
   const { code, stdout, stderr } = await runBounded(t, ['backup', target], { ARTSEAL_DATA_DIR: dataDir });
   assert.deepEqual([code, stderr], [0, '']);
   assert.match(stdout, /sandbox, CNY, taken 2\d{3}-.* schema \d+\n1 filings to AS-/);
-  assert.match(stdout, /it contains the master key of the sandbox \(its secrets are sealed under: main\)/);
+  assert.match(stdout, /it contains the master key of the sandbox \(its secrets are encrypted with: main\)/);
   assert.equal(statSync(target).mode & 0o777, 0o600);
   await service.stop('SIGKILL');
 

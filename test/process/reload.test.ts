@@ -57,7 +57,7 @@ test('the master key is rotated under traffic: no call fails, and the old key ca
   // One of the secrets is the key of the evidence log.
   assert.match(
     await artseal.text('secrets re-encrypt'),
-    /before +k1: 2\n.*2 under k2\nafter +k2: 2\nk1 opens no secret any more/,
+    /before +k1: 2\n.*2 under k2\nafter +k2: 2\nk1 decrypts no secret any more/,
   );
   const [k2 = ''] = readFileSync(file, 'utf8').split('\n');
   write(k2);

@@ -199,7 +199,7 @@ test('a migration that fails leaves the database as it was', async (t) => {
 
 test('a server logs once that it upgraded the database', async (t) => {
   const { dataDir } = await makeEarlierDatabase(t);
-  // Its key was sealed under no real master key.
+  // Its key was encrypted with no real master key.
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   raw.exec("UPDATE api_key SET status = 'REVOKED'");
   raw.close();

@@ -118,7 +118,7 @@ export type Backup = Message<"artseal.v1.Backup"> & {
   numberGaps: Backup_NumberGap[];
 
   /**
-   * Names of the master keys that its secrets are sealed under.
+   * Names of the master keys that its secrets are encrypted with.
    *
    * @generated from field: repeated string master_keys = 11;
    */

@@ -22,7 +22,7 @@ const positionBytes = 8;
 /** Checks paging fields and makes page tokens, for all lists. */
 export type Paging = ReturnType<typeof createPaging>;
 
-/** Creates a paging whose tokens are sealed under `key`, 32 bytes. */
+/** Creates a paging whose tokens are encrypted with `key`, 32 bytes. */
 export function createPaging(key: Uint8Array) {
   /** Where the page of a token begins; undefined if the token is not valid for this list and caller. */
   function positionOf(request: ListRequest, by: CallerRef): number | undefined {
@@ -55,7 +55,7 @@ export function createPaging(key: Uint8Array) {
       size: request.pageSize || pageSize.default,
     }),
     /**
-     * Returns the token of the next page, base64url; empty on the last page. It is sealed, because positions in a list count
+     * Returns the token of the next page, base64url; empty on the last page. It is encrypted, because positions in a list count
      * entries of other callers, and valid only for the same list, filters and caller.
      */
     token: ({ next }: Page<unknown>, request: ListRequest, by: CallerRef): string => {

@@ -40,7 +40,7 @@ function createEndpointView({ keyRing, clock, timestamp, onWebhookChange }: Serv
       return make(webhook);
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      // A replay returns the endpoint as stored then. Its secrets may have been sealed under another key since.
+      // A replay returns the endpoint as stored then. Its secrets may have been encrypted with another key since.
       return make(await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhook.webhookId) }));
     }
   }

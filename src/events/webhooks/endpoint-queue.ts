@@ -163,6 +163,6 @@ function update(queue: EndpointQueue, webhook: SendingWebhook): void {
   noteDueAt(queue, webhook.nextDueAtMs);
 }
 
-/** Whether both have the same URL: sealing a URL again gives other bytes. */
+/** Whether both have the same URL: encrypting a URL again gives other bytes. */
 const isSameUrl = (one: SendingWebhook, other: SendingWebhook): boolean =>
   Buffer.compare(one.sealedUrl, other.sealedUrl) === 0;

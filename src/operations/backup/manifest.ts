@@ -46,7 +46,7 @@ export interface Manifest {
   /** Version and commit of the program that made it. */
   readonly artseal: string;
   readonly database: DatabaseFacts;
-  /** Names of the master keys that the API secrets are sealed under. */
+  /** Names of the master keys that the API secrets are encrypted with. */
   readonly masterKeys: readonly string[];
   /** Whether they are in the backup, which those of a production never are. */
   readonly holdsMasterKeys: boolean;

@@ -129,7 +129,7 @@ function* checkMasterKeys(
     return yield fault(messageOf(error));
   }
   if (content === undefined)
-    return yield unchecked('whether they open the secrets: the database cannot be read');
+    return yield unchecked('whether they decrypt the secrets: the database cannot be read');
   const webhookSecrets = content.webhooks.flatMap((one) => [
     ...sealedWebhookSecrets(one),
     ...sealedWebhookUrl(one),
@@ -138,7 +138,7 @@ function* checkMasterKeys(
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(
-      `${inNumber(secrets)} sealed under a master key ${masterKey} that is missing: put it back. Without it these secrets cannot be used`,
+      `${inNumber(secrets)} encrypted with a master key ${masterKey} that is missing: put it back. Without it these secrets cannot be used`,
     );
   if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);
@@ -155,14 +155,16 @@ function uses(
   const seals = countSeals(keys, nowS);
   const use = ({ name }: MasterKeyId) => useOf(seals.find(({ masterKey }) => masterKey === name));
   return [
-    `${sealing.name} seals and ${use(sealing)}`,
+    `${sealing.name} encrypts and ${use(sealing)}`,
     ...others.map((key) => `${key.name} ${use(key)}`),
   ].join('; ');
 }
 
 function useOf(seals: Seals | undefined): string {
-  if (seals === undefined) return 'opens no secret';
-  return seals.needed === 0 ? 'opens only secrets of ended keys' : `is needed by ${inNumber(seals.needed)}`;
+  if (seals === undefined) return 'decrypts no secret';
+  return seals.needed === 0
+    ? 'decrypts only secrets of ended keys'
+    : `is needed by ${inNumber(seals.needed)}`;
 }
 
 const inNumber = (secrets: number): string => (secrets === 1 ? '1 secret' : `${secrets} secrets`);

@@ -155,7 +155,7 @@ function createKeyHandlers(
   { database, recordAudit, outbox }: Parts,
   { keys, requireKey, insertKey }: CallerRows,
 ): Handlers<'ListKeys' | 'RotateKey' | 'SetKeyStatus' | 'FindKey' | 'ReplaceSeals'> {
-  /** Returns whether the seal was still `from`, and is replaced. */
+  /** Returns whether the ciphertext was still `from`, and is replaced. */
   function replaceSeal({ keyId, from, to }: NewSeal): boolean {
     const isAsGiven = and(eq(apiKey.keyId, keyId), eq(apiKey.sealedSecret, Buffer.from(from)));
     const { changes } = database

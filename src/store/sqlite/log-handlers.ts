@@ -67,7 +67,7 @@ export function logStateIn(database: Database): LogState {
   return { origin, names, keys, newest, forkedAfter, restoredFromS: restored?.takenAtS };
 }
 
-/** Replaces the seal of the key with that verifier key if it is as given. Returns whether it was. */
+/** Replaces the ciphertext of the key with that verifier key if it is as given. Returns whether it was. */
 export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
   const isAsGiven = and(eq(logKey.vkey, keyId), eq(logKey.sealedSeed, Buffer.from(from)));
   const { changes } = database

@@ -36,7 +36,7 @@ export const caller = sqliteTable(
   (table) => [index('caller_capped').on(table.id).where(sql`${table.filingCap} IS NOT NULL`)],
 );
 
-/** API keys of platforms; the secret is sealed. */
+/** API keys of platforms; the secret is encrypted. */
 export const apiKey = sqliteTable('api_key', {
   id: integer().primaryKey(),
   keyId: text('key_id').notNull().unique(),

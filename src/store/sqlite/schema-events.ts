@@ -49,7 +49,7 @@ export const webhook = sqliteTable(
       .references(() => caller.id),
     /** The origin of its URL. */
     origin: text().notNull(),
-    /** Its URL, sealed like its secret. */
+    /** Its URL, encrypted like its secret. */
     sealedUrl: blob('sealed_url', { mode: 'buffer' }).notNull(),
     /** The event types that it receives, each followed by a space; empty for all. */
     eventTypes: text('event_types').notNull(),
@@ -58,7 +58,7 @@ export const webhook = sqliteTable(
     /** Why it is disabled; null if it is not. */
     disabledReason: text('disabled_reason'),
     createdAtS: integer('created_at_s').notNull(),
-    /** Sealed like the secrets of API keys, for the webhook_id. */
+    /** Encrypted like the secrets of API keys, for the webhook_id. */
     sealedSecret: blob('sealed_secret', { mode: 'buffer' }).notNull(),
     /** The previous secret; null if there was none. */
     previousSecret: blob('previous_secret', { mode: 'buffer' }),

@@ -127,7 +127,7 @@ export const logKey = sqliteTable('log_key', {
   id: integer().primaryKey(),
   /** The verifier key in the format of signed notes: name, id, type and public key. */
   vkey: text().notNull().unique(),
-  /** The seed of the private key, sealed like the secrets of API keys. */
+  /** The seed of the private key, encrypted like the secrets of API keys. */
   sealedSeed: blob('sealed_seed', { mode: 'buffer' }).notNull(),
   /** The time of the leaf that says so, Unix seconds. */
   addedAtS: integer('added_at_s').notNull(),

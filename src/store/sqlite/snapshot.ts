@@ -94,7 +94,7 @@ export function factsOf(file: string): DatabaseFacts {
 const selectGaps = `SELECT kind, year, after, through, restored_at_s AS restoredAtS
   FROM number_gap JOIN restoration ON restoration.id = restoration_id ORDER BY kind DESC, year, after`;
 
-/** The sealed secrets of all keys in a copy that are not revoked, and of the keys of the evidence log. */
+/** The encrypted secrets of all keys in a copy that are not revoked, and of the keys of the evidence log. */
 export function sealedSecretsOf(file: string): readonly Uint8Array[] {
   return readDatabase(file, (client) => {
     const all = (query: string) => client.prepare<[], Buffer>(query).pluck().all();

@@ -86,7 +86,7 @@ export function createWebhookRows(database: Database) {
   };
 }
 
-/** Replaces the seal of an endpoint's current or previous secret, or of its URL. Returns whether one was still `from`. */
+/** Replaces the ciphertext of an endpoint's current or previous secret, or of its URL. Returns whether one was still `from`. */
 export function replaceWebhookSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
   const [given, sealed] = [Buffer.from(from), Buffer.from(to)];
   const isNamed = eq(webhook.webhookId, keyId);

@@ -140,7 +140,7 @@ test('a master key is rotated: Reload, ReencryptSecrets, Reload', async (t) => {
   write(k1);
   const [failed] = partsOf(await maintenance.reload({}));
   assert.equal(failed?.result, FAILED);
-  assert.match(failed?.detail ?? '', /^the master key does not open the secret of key_/);
+  assert.match(failed?.detail ?? '', /^the master key does not decrypt the secret of key_/);
   write(k2);
   assert.deepEqual(partsOf(await maintenance.reload({})), [{ name, result: RELOADED, detail: 'k2' }]);
   assert.equal((await fileArtwork(service, platform, { timestamp })).status, 200);

@@ -64,7 +64,7 @@ const effects: Readonly<Record<string, Effects>> = {
   filed_at_s: { read: true, evidence: true, order: true, list: true, ownList: true },
   recorded_at_s: { read: true, evidence: true },
   number_gap: {},
-  log_key: { start: /master key does not open the secret of/ },
+  log_key: { start: /master key does not decrypt the secret of/ },
 };
 
 const noDamage = { read: false, evidence: false, order: false, list: false, ownList: false, file: false };
