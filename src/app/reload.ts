@@ -10,7 +10,8 @@ import type { Registry } from '../operations/registry.ts';
 import type { Start } from './start.ts';
 
 /**
- * Returns a reload that runs once at a time. It logs what it returns, and calls `publish` when there are other master keys.
+ * Returns a reload that runs once at a time. Calls that wait for the same run share it, so that many signals queue no more than
+ * one. It logs what it returns, and calls `publish` when there are other master keys.
  */
 export function createReload(
   { config, clock, log }: Start,
@@ -18,7 +19,8 @@ export function createReload(
   tls: TlsListeners,
   publish: () => void,
 ): Reload {
-  let last: Promise<unknown> = Promise.resolve();
+  let running: Promise<unknown> = Promise.resolve();
+  let waiting: Promise<readonly Part[]> | undefined;
 
   /** Uses the new keys if every secret opens with them. Returns their names. */
   async function replaceKeys(source: MasterKeySource): Promise<string[]> {
@@ -59,9 +61,13 @@ export function createReload(
   }
 
   return () => {
-    const current = last.then(reload, reload);
-    last = current;
-    return current;
+    waiting ??= running.then(() => {
+      waiting = undefined;
+      const current = reload();
+      running = current.catch(() => {});
+      return current;
+    });
+    return waiting;
   };
 }
 

@@ -46,6 +46,15 @@ test('master keys are not replaced if the file is faulty, exposed, irregular or 
   assert.equal((await fileArtwork(service, platform)).status, 200);
 });
 
+test('reloads that wait for the same run share it', async (t) => {
+  const { env, write } = keysInFile(t);
+  write(newKey('k1'));
+  const service = await startService(t, { env });
+  const reloads = () => service.logLines.filter((line) => line.includes('"master keys reloaded"')).length;
+  await Promise.all(Array.from({ length: 50 }, () => service.reload()));
+  assert.equal(reloads(), 1);
+});
+
 test('a key that is encrypted with an unknown master key gets UNAVAILABLE until a reload', async (t) => {
   const { env, write } = keysInFile(t);
   const [k1, k2] = [newKey('k1'), newKey('k2')];
