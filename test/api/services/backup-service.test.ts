@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import type { BackupProgress } from '../../../gen/artseal/v1/backup_pb.ts';
+import { createBackupService } from '../../../src/api/services/backup-service.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
@@ -103,6 +104,28 @@ test('wrong numbers and missing names are rejected', async () => {
   await assertInvalid(backups.rotateBackups({ keep: 1_001 }), /^keep must be an integer from 2 to 1000/);
   const young = backups.rotateBackups({ keep: 2, ifOlderThanSeconds: 59 });
   await assertInvalid(young, /^ifOlderThanSeconds must be an integer from 60 to 1728000/);
+});
+
+/** test/operations/child-commands.test.ts has what the end of a call does. */
+test('the end of its call ends each command', async () => {
+  const { signal } = new AbortController();
+  const signals: AbortSignal[] = [];
+  const place = async () => 'a';
+  const { operations } = createBackupService({
+    backups: {
+      places: { newFile: place, existingFile: place, folder: place },
+      run: (_: unknown, given: AbortSignal) => {
+        signals.push(given);
+        return [];
+      },
+    },
+  } as never);
+  for (const { run } of operations.values())
+    await ended(
+      run({} as never, { principal: { kind: 'local' }, signal } as never) as AsyncIterable<unknown>,
+    );
+  assert.equal(signals.length, 3);
+  assert.ok(signals.every((given) => given === signal));
 });
 
 test('without a folder for backups a token can name none', async (t) => {
