@@ -148,7 +148,7 @@ for (const connection of connections) {
     assert.deepEqual(await idsOf(), ['wh_1']);
   });
 
-  test(`over ${connection}, one event is sent again, or all undelivered ones since a time`, async (t) => {
+  test(`over ${connection}, one event is sent again, or all undelivered ones since a time, if there are any`, async (t) => {
     const { artseal, jsonOf, lastEntry } = await open(t, connection);
     /** Waits until a running server has sent the events again. Without one they stay PENDING. */
     const sent = (...sequences: readonly number[]) =>
@@ -168,6 +168,9 @@ for (const connection of connections) {
     const count = connection === 'a stopped folder' ? 2 : 1;
     assert.equal(again, `events to send again: ${count}`);
     await sent(1, 2);
+    const before = await lastEntry();
+    assert.deepEqual(await jsonOf('redeliver wh_3 --since 29d'), [{ count: 0 }]);
+    assert.deepEqual(await lastEntry(), before);
   });
 
   test(`over ${connection}, errors name the arguments of the command`, async (t) => {

@@ -96,6 +96,8 @@ test('the path of a URL is shown only to a token with the scope webhook', async 
   const listed = (await reader.listWebhooks({})).webhooks.find((webhook) => webhook.webhookId === webhookId);
   assert.equal(listed?.url, origin);
   assert.equal(shown(await reader.getWebhook({ webhookId })).url, origin);
+  const { admin } = await shared.service.operator();
+  assert.ok((await admin.listAllWebhooks({})).webhooks.every((webhook) => webhook.url === origin));
 });
 
 test('unknown status numbers are rejected, and omitted members stay', async () => {
