@@ -10,6 +10,7 @@ import {
 } from '../../../src/payments/reconciliation/limits.ts';
 import { createReconciler } from '../../../src/payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../../../src/payments/reconciliation/recovery.ts';
+import type { Instruction } from '../../../src/store/escrow-commands.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { type Execute, type Kind, perform } from '../../../src/store/store.ts';
 import { newKey, painting, terms } from '../../store/promises/fixtures.ts';
@@ -128,6 +129,8 @@ export async function openKit(test: Pick<TestContext, 'after'>, limits: Partial<
     /** Prepares a resolution and sends it. */
     resolve: async (resolution: 'RELEASE' | 'REFUND', escrowId: string) =>
       reconciler.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
+    /** Sends an instruction unless it was sent before. */
+    carryOut: (instruction: Instruction) => reconciler.carryOut(instruction),
     case: caseOf,
     stateOf: async (escrowId: string) => (await caseOf(escrowId)).order.state,
     /** Stores the decision of an operator; an instruction that follows from it has this id. */

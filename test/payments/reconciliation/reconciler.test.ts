@@ -406,6 +406,20 @@ for (const [kind, state, sent] of [
   });
 }
 
+test('the response ABSENT to an instruction counts as none', async (t) => {
+  const kit = await openKit(t);
+  kit.provider.report(() => ({ status: 'ABSENT' }));
+  const { order, open } = await kit.case(await kit.open());
+  assert.deepEqual([order.state, open.length], ['UNPAID', 1]);
+});
+
+test('a call does not send an instruction again that was sent and is not answered', async (t) => {
+  const { kit, escrowId } = await frozen(t);
+  kit.provider.treat({ RELEASE: 'ANSWER_LOST' });
+  await kit.carryOut(await kit.resolve('RELEASE', escrowId));
+  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'RELEASE']);
+});
+
 test('the next process resumes what an earlier one left open', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   const escrowId = await unanswered(kit, 'FREEZE', 'ANSWER_LOST');
