@@ -350,7 +350,15 @@ async function settled(): Promise<void> {
 
 test('a dead endpoint has one request in flight, and delays no other endpoint', async (t) => {
   const { attempt, held } = createHeldAttempts();
-  const sending = await startSending(t, { attempt });
+  const claims: unknown[] = [];
+  let deadId: number | undefined;
+  const throughExecute = (execute: Execute): Execute =>
+    (async (command: Command) => {
+      if (command.kind === 'ClaimDeliveries' && command.id === deadId)
+        claims.push([command.limit, command.underWay.length]);
+      return execute(command);
+    }) as Execute;
+  const sending = await startSending(t, { attempt, throughExecute });
   const { store, sender, clock } = sending;
   const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
   const deadOne = await addEndpoint(store, gallery);
@@ -361,6 +369,7 @@ test('a dead endpoint has one request in flight, and delays no other endpoint', 
   for (let filed = 0; filed < 20; filed += 1) for (const by of [gallery, other]) await fileOne(store, by);
   const areBusy = () => [deadOne, ...well].every((webhook) => inFlight(webhook).length === 4);
   await sending.until(passing(clock, areBusy), 'atOnce');
+  deadId = deadOne.id;
   for (const own of inFlight(deadOne)) own.end(dead);
   for (let round = 0; round < 30; round += 1) {
     for (const webhook of well) for (const own of inFlight(webhook)) own.end();
@@ -370,6 +379,7 @@ test('a dead endpoint has one request in flight, and delays no other endpoint', 
     await settled();
   }
   assert.equal(inFlight(deadOne).length, 1);
+  assert.deepEqual(claims, [[1, 0]], 'none of its other deliveries is in memory');
   for (const webhook of well) assert.ok(await areAll(store, webhook, 'DELIVERED', 20));
   assert.equal(sender.metrics().requestsInFlight, 1);
 });
