@@ -142,6 +142,10 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
     "UPDATE log_checkpoint SET note = replace(note, char(10) || '19' || char(10), char(10) || '19' || char(10) || 'AAAA')",
     /^the published checkpoint of 19 leaves is not of this evidence log$/,
   ],
+  'a checkpoint of another log': [
+    "UPDATE log_checkpoint SET note = 'other.' || note",
+    /^the kept checkpoint of 19 leaves is of another log or size$/,
+  ],
   'a log event that was changed': [
     'UPDATE log_event SET detail = \'{"timeS":1}\' WHERE sequence = 3',
     /^leaf 6 of the evidence log is of a log event that the database does not have$/,

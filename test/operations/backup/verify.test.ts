@@ -178,6 +178,11 @@ test('a manifest is rejected if it contradicts the archive', async (t) => {
     const changed = await packed(t, { ...manifest, ...over }, sources);
     await assert.rejects(openBackup(changed), /something else than its manifest says/, JSON.stringify(over));
   }
+  const otherKeys = await packed(t, { ...manifest, masterKeys: ['another'] }, sources);
+  assert.match(
+    (await faultsOf(otherKeys)).join(),
+    /^artseal\.db holds something else than its manifest says$/,
+  );
 });
 
 test('a made-up manifest with the right checksum is rejected in plain words', async (t) => {
