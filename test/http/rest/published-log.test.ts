@@ -12,7 +12,8 @@ test('of all reads of the log two are at the store and 64 wait; others are rejec
   const clock = createManualClock();
   const service = await startService(t, { clock });
   const platform = await service.platform();
-  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const asks = openReadLimits.concurrent + openReadLimits.queued + 3;
+  const filed = await Promise.all(Array.from({ length: asks }, () => fileArtwork(service, platform)));
   await publishAll(service, clock);
   const held = Promise.withResolvers<void>();
   let reads = 0;
@@ -25,15 +26,16 @@ test('of all reads of the log two are at the store and 64 wait; others are rejec
     return execute(request);
   });
   const rejected: object[] = [];
-  const ask = async () => {
-    const answer = await fetch(`${service.publicUrl}/log/tile/entries/000.p/1`);
+  // Each asks for another tile, since readers of one share a read.
+  const ask = async (_: unknown, place: number) => {
+    const answer = await fetch(`${service.publicUrl}/log/tile/entries/000.p/${place + 1}`);
     if (answer.status !== 200) rejected.push((await answer.json()) as object);
     return answer.status;
   };
-  const asked = Array.from({ length: openReadLimits.concurrent + openReadLimits.queued + 3 }, ask);
+  const asked = Array.from({ length: asks }, ask);
   await eventually('three are rejected', 60_000, () => rejected.length === 3);
   for (const error of rejected) assert.partialDeepStrictEqual(error, { code: 'UNAVAILABLE' });
-  assert.equal((await askProvenance(service, platform, filingNo)).status, 200);
+  assert.equal((await askProvenance(service, platform, filed[0]?.json.filingNo)).status, 200);
   assert.equal(reads, 2);
   held.resolve();
   assert.equal((await Promise.all(asked)).filter((status) => status === 200).length, 66);
