@@ -161,7 +161,8 @@ export function createCallMetrics() {
     /** An entry for each combination that occurred. */
     data: (): readonly CallMetric[] =>
       Array.from(counted.values(), ({ distribution, ...entry }) => ({
-        ...{ ...entry, seconds: distribution.data() },
+        ...entry,
+        seconds: distribution.data(),
       })),
   };
 }

@@ -359,7 +359,7 @@ export function createDispatcher(implementations: readonly Implementation[]) {
       violations?: readonly Violation[],
     ): Promise<Message> => {
       const operation = allowed(method, call.principal) as UnaryOperation;
-      refuseInvalid(operation, message, call.principal, violations);
+      rejectInvalid(operation, message, call.principal, violations);
       return create(method.output, await operation.run(message, call));
     },
     /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
@@ -369,14 +369,14 @@ export function createDispatcher(implementations: readonly Implementation[]) {
       call: StreamCall,
     ): AsyncGenerator<Message, void> {
       const operation = allowed(method, call.principal) as StreamingOperation;
-      refuseInvalid(operation, message, call.principal);
+      rejectInvalid(operation, message, call.principal);
       for await (const response of operation.run(message, call)) yield create(method.output, response);
     },
   };
 }
 
 /** Throws VALIDATION_FAILED for a message that breaks a rule. */
-function refuseInvalid(
+function rejectInvalid(
   operation: UnaryOperation | StreamingOperation,
   message: Message,
   principal: Principal,

@@ -19,6 +19,14 @@ export function checkReason(reason: string): Violation[] {
   return reason === '' ? [] : checkText('reason', reason, reasonBounds);
 }
 
+/** A change and its reason; empty for none. */
+export interface Reasoned {
+  readonly reason: string;
+}
+
+/** Checks the reason of a change. */
+export const checkReasoned = ({ reason }: Reasoned) => checkReason(reason);
+
 /** An entry of the audit log. */
 export interface AuditEntry extends Actor {
   /** Counts up. */

@@ -53,7 +53,7 @@ describe('staff move the money of an order', () => {
     assert.deepEqual([payment.status, payment.amount], ['PAID_OUT', BigInt(amount)]);
   });
 
-  test('elsewhere and back: the order goes on', async (t) => {
+  test('elsewhere and back: the order continues', async (t) => {
     const { standIn, provider, asked, wallet, seller, elsewhere, balance } = await held(t);
     for (const to of [elsewhere, seller.wallet]) {
       standIn.refundOutside(standIn.transferOutside(wallet, to, amount).Id);

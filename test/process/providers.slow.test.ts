@@ -198,7 +198,7 @@ test('a deployment at Mangopay', { timeout: 300_000 }, async (t) => {
   for (const secret of [standIn.hookSecret, standIn.apiKey, 'token-1']) assert.ok(!output.includes(secret));
 });
 
-test('killed while money moves: it moves once, and the order goes on', { timeout: 300_000 }, async (t) => {
+test('killed while money moves: it moves once, and the order continues', { timeout: 300_000 }, async (t) => {
   const { standIn, balance, settings, platform } = await deployedAtMangopay(t);
   const arrived = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
 import type { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
+import { checkReasoned } from '../../domain/audit-entry.ts';
 import type { Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
 import type { ServiceDependencies } from './dependencies.ts';
@@ -21,7 +21,7 @@ export function createLinkOperations({
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
     }),
     revokeLink: {
-      check: ({ reason }) => checkReason(reason),
+      check: checkReasoned,
       run: async ({ linkId, reason }, call) => {
         const named = { linkId, filingNo: undefined, owner: undefined };
         const by = actorOf(call, clock, reason);

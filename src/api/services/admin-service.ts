@@ -8,7 +8,7 @@ import {
   type PlatformSchema,
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import type { AuditEntry } from '../../domain/audit-entry.ts';
+import { type AuditEntry, checkReasoned, type Reasoned } from '../../domain/audit-entry.ts';
 import { checkMonth, checkSince, instantOf, yearOf } from '../../domain/calendar.ts';
 import {
   type AgreementChange,
@@ -25,7 +25,7 @@ import { createLinkOperations } from './admin-links.ts';
 import { createWebhookOperations } from './admin-webhooks.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { numberOf } from './event-service.ts';
-import { checkReasoned, createKeyOperations, quotaField, type Reasoned, tierOf } from './key-operations.ts';
+import { createKeyOperations, quotaField, tierOf } from './key-operations.ts';
 import { listing } from './paging.ts';
 import { createPartyOperations } from './party-operations.ts';
 import { createTokenOperations } from './token-operations.ts';

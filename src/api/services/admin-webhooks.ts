@@ -1,6 +1,6 @@
 import type { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
 import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
+import { checkReason, checkReasoned } from '../../domain/audit-entry.ts';
 import { webhookStatuses } from '../../domain/webhook.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
@@ -55,7 +55,7 @@ export function createWebhookOperations(
       },
     },
     removeWebhook: {
-      check: ({ reason }) => checkReason(reason),
+      check: checkReasoned,
       run: async (request, call) => {
         await deleteWebhook(call.execute, named(call, request), call.executeNext);
         onWebhookChange();

@@ -7,7 +7,7 @@ import {
   type KeySchema,
   Platform_Status,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
+import { checkReason, checkReasoned, type Reasoned } from '../../domain/audit-entry.ts';
 import {
   type Agreement,
   checkAgreement,
@@ -70,14 +70,6 @@ export function createKeyOperations(
     revokeKey: settingKey('REVOKED'),
   };
 }
-
-/** A change and its reason; empty for none. */
-export interface Reasoned {
-  readonly reason: string;
-}
-
-/** Checks the reason of a change. */
-export const checkReasoned = ({ reason }: Reasoned) => checkReason(reason);
 
 function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
   const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];

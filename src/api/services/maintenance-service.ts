@@ -3,7 +3,7 @@ import {
   MaintenanceService,
   ReloadResponse_Part_Result,
 } from '../../../gen/artseal/v1/maintenance_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
+import { checkReasoned } from '../../domain/audit-entry.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
 import { type Implementation, implement, type Operations } from '../operation.ts';
 import { actorOf } from '../principal.ts';
@@ -56,7 +56,7 @@ function createClockOperations({
       },
     },
     acceptClock: {
-      check: ({ reason }) => checkReason(reason),
+      check: checkReasoned,
       run: async ({ reason }, call) => {
         const by = actorOf(call, clock, reason);
         const { acceptedS, newestS } = await call.execute({ kind: 'AcceptClock', by });

@@ -1,5 +1,5 @@
 import type { MaintenanceService } from '../../../gen/artseal/v1/maintenance_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
+import { checkReasoned } from '../../domain/audit-entry.ts';
 import { countSeals, reencryptSecrets, sealedKeys } from '../../keys/sealed-secrets.ts';
 import type { Execute } from '../../store/store.ts';
 import type { Operations } from '../operation.ts';
@@ -20,7 +20,7 @@ export function createSecretOperations(
 
   return {
     reencryptSecrets: {
-      check: ({ reason }) => checkReason(reason),
+      check: checkReasoned,
       run: async ({ reason }, call) => {
         await call.admit();
         const [{ name: masterKey }, ...others] = keyRing.masterKeys;
@@ -35,7 +35,7 @@ export function createSecretOperations(
       },
     },
     rotateSecrets: {
-      check: ({ reason }) => checkReason(reason),
+      check: checkReasoned,
       run: async ({ reason }, call) => {
         await call.admit();
         const by = actorOf(call, clock, reason);

@@ -7,7 +7,7 @@ import {
   Token_Status,
   type TokenSchema,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
+import { checkReason, checkReasoned } from '../../domain/audit-entry.ts';
 import { instantOf } from '../../domain/calendar.ts';
 import {
   checkTokenTerms,
@@ -51,7 +51,7 @@ export function createTokenOperations(
       respond: ({ items }) => ({ tokens: items.map(shown) }),
     }),
     revokeToken: {
-      check: ({ reason }) => checkReason(reason),
+      check: checkReasoned,
       run: async ({ tokenId, reason }, call) => {
         const by = actorOf(call, clock, reason);
         return { token: shown(await call.execute({ kind: 'RevokeToken', by, tokenId })) };

@@ -21,7 +21,7 @@ export function createHttp1Server({ connectionsMax, handle, ...options }: Http1S
   function handleFramed(request: IncomingMessage, response: CountedResponse): void {
     const { socket } = request;
     if (ending.has(socket)) {
-      // A client that goes on sending requests would fill the memory.
+      // A client that keeps sending requests would fill the memory.
       socket.pause();
       return;
     }
