@@ -29,16 +29,16 @@ const proofMsMax = 2;
  * Measures the evidence log in the store's core, without listeners, in a folder that may have a database already: processor
  * time of this thread, since a disk that is shared with others says nothing of the log. Lines to print.
  */
-export function* measureLog(
+export async function* measureLog(
   { leaves, rounds }: LogPlan,
   dataDir: string,
   smallDir: string,
-): Generator<string> {
-  const small = openLoggingCore(smallDir);
-  const large = openLoggingCore(dataDir);
+): AsyncGenerator<string> {
+  const small = await openLoggingCore(smallDir);
+  const large = await openLoggingCore(dataDir);
   try {
-    small.fill(fewLeaves);
-    large.fill(leaves);
+    await small.fill(fewLeaves);
+    await large.fill(leaves);
     yield* appendLines(small, large, rounds);
     yield* questionLines(large, rounds);
   } finally {
@@ -47,15 +47,16 @@ export function* measureLog(
   }
 }
 
-function* appendLines(small: LoggingCore, large: LoggingCore, rounds: number): Generator<string> {
-  const [few, many] = [small.leaves(), large.leaves()];
+async function* appendLines(small: LoggingCore, large: LoggingCore, rounds: number): AsyncGenerator<string> {
+  const [few, many] = [await small.leaves(), await large.leaves()];
   const append = (log: LoggingCore) => () => log.file(transactions, filingsAtOnce);
-  const figures = Array.from({ length: rounds }, (_, round) => {
+  const figures: { readonly ofFew: number; readonly ofMany: number }[] = [];
+  for (let round = 0; round < rounds; round += 1) {
     // Each round begins with the other, since what one leaves to the caches of the machine slows down the next.
     const [first, second] = round % 2 === 0 ? [small, large] : [large, small];
-    const [one, other] = [cpuUs(append(first)), cpuUs(append(second))];
-    return round % 2 === 0 ? { ofFew: one, ofMany: other } : { ofFew: other, ofMany: one };
-  });
+    const [one, other] = [await cpuUs(append(first)), await cpuUs(append(second))];
+    figures.push(round % 2 === 0 ? { ofFew: one, ofMany: other } : { ofFew: other, ofMany: one });
+  }
   const filings = transactions * filingsAtOnce;
   const ratios = figures.map(({ ofFew, ofMany }) => ofMany / ofFew);
   yield line(`a filing, from ${few} leaves on`, median(figures.map(({ ofFew }) => ofFew)) / filings);
@@ -65,8 +66,8 @@ function* appendLines(small: LoggingCore, large: LoggingCore, rounds: number): G
   yield `  the latter ÷ the former          ${median(ratios).toFixed(2)} (rounds ${range})   ${bound}`;
 }
 
-function* questionLines(log: LoggingCore, rounds: number): Generator<string> {
-  const size = log.leaves();
+async function* questionLines(log: LoggingCore, rounds: number): AsyncGenerator<string> {
+  const size = await log.leaves();
   const width = Math.min(tileWidth, size);
   const leaf = (nth: number) => (nth * stride) % size;
   const tile = (nth: number) => leaf(nth) % Math.floor(size / width);
@@ -79,8 +80,8 @@ function* questionLines(log: LoggingCore, rounds: number): Generator<string> {
   };
   for (const [what, ask] of Object.entries(asked)) {
     const ms: number[] = [];
-    const us = cpuUs(() => {
-      for (let nth = 0; nth < rounds * questions; nth += 1) ms.push(elapsedMs(() => log.ask(ask(nth))));
+    const us = await cpuUs(async () => {
+      for (let nth = 0; nth < rounds * questions; nth += 1) ms.push(await elapsedMs(() => log.ask(ask(nth))));
     });
     const bound = what.endsWith('proof') ? `   required: below ${proofMsMax} ms` : '';
     yield `${line(what, us / ms.length)}, median ${median(ms).toFixed(3)} ms${bound}`;
@@ -88,16 +89,16 @@ function* questionLines(log: LoggingCore, rounds: number): Generator<string> {
 }
 
 /** The processor time of this thread that something takes, in microseconds. */
-function cpuUs(work: () => void): number {
+async function cpuUs(work: () => Promise<void>): Promise<number> {
   const before = process.threadCpuUsage();
-  work();
+  await work();
   const { user, system } = process.threadCpuUsage(before);
   return user + system;
 }
 
-function elapsedMs(work: () => void): number {
+async function elapsedMs(work: () => Promise<void>): Promise<number> {
   const before = performance.now();
-  work();
+  await work();
   return performance.now() - before;
 }
 

@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { exampleArtwork } from '../src/domain/example.ts';
-import { type Core, openCore, type Reply } from '../src/store/sqlite/core.ts';
+import type { Reply } from '../src/store/engine/failure.ts';
+import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
 
 /** A store without thread and listeners. Its filings are all leaves of its log. */
 export interface LoggingCore {
   /** How many leaves its tree has. */
-  leaves(): number;
+  leaves(): Promise<number>;
   /** Files until it has so many. */
-  fill(leaves: number): void;
+  fill(leaves: number): Promise<void>;
   /** Carries out so many transactions with so many signed filings each. */
-  file(transactions: number, filings: number): void;
+  file(transactions: number, filings: number): Promise<void>;
   /** Asks for something that only reads. */
-  ask(command: Command): void;
+  ask(command: Command): Promise<void>;
   close(): void;
 }
 
@@ -25,9 +26,9 @@ const apartMs = 60_000;
 const platforms = 256;
 
 /** Opens the store in a folder that has platforms. */
-export function openLoggingCore(dataDir: string): LoggingCore {
+export async function openLoggingCore(dataDir: string): Promise<LoggingCore> {
   const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'EXISTING' });
-  const callers = callersOf(core);
+  const callers = await callersOf(core);
   let filed = 0;
 
   function filing(atMs: number) {
@@ -48,36 +49,41 @@ export function openLoggingCore(dataDir: string): LoggingCore {
     };
     return { admission, effect };
   }
-  const carryOut = (units: readonly StoreRequest[]) => core.executeBatch(units).map(resultOf);
-  const leaves = () => (carryOut([{ effect: { kind: 'GetTree' } }])[0] as { readonly size: number }).size;
+  const carryOut = async (units: readonly StoreRequest[]) => (await core.executeBatch(units)).map(resultOf);
+  async function leaves(): Promise<number> {
+    const [tree] = await carryOut([{ effect: { kind: 'GetTree' } }]);
+    return (tree as { readonly size: number }).size;
+  }
 
   return {
     leaves,
-    fill: (wanted) => {
+    fill: async (wanted) => {
       const endMs = Date.now();
       // Without what a call of a platform is let in by: that of earlier times is forgotten.
-      for (let left = wanted - leaves(); left > 0; left = wanted - leaves()) {
+      for (let left = wanted - (await leaves()); left > 0; left = wanted - (await leaves())) {
         // The first of all leaves says that the log was begun.
         const length = Math.max(1, Math.min(left - 1, filledAtOnce));
-        carryOut(Array.from({ length }, (_, nth) => ({ effect: filing(endMs - (left - nth) * apartMs) })));
+        await carryOut(
+          Array.from({ length }, (_, nth) => ({ effect: filing(endMs - (left - nth) * apartMs) })),
+        );
       }
     },
-    file: (transactions, filings) => {
+    file: async (transactions, filings) => {
       for (let left = transactions; left > 0; left -= 1)
-        carryOut(Array.from({ length: filings }, signedFiling));
+        await carryOut(Array.from({ length: filings }, signedFiling));
     },
-    ask: (command) => {
-      if (carryOut([{ effect: command }])[0] === undefined)
-        throw new Error(`The log does not have what ${command.kind} asks for.`);
+    ask: async (command) => {
+      const [found] = await carryOut([{ effect: command }]);
+      if (found === undefined) throw new Error(`The log does not have what ${command.kind} asks for.`);
     },
     close: core.close,
   };
 }
 
 /** The platforms of the folder. */
-function callersOf(core: Core): readonly number[] {
+async function callersOf(core: Core): Promise<readonly number[]> {
   const page = { from: undefined, size: platforms };
-  const [reply] = core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
+  const [reply] = await core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
   const { items } = resultOf(reply) as { readonly items: readonly { readonly callerId: number }[] };
   return items.map(({ callerId }) => callerId);
 }

@@ -32,7 +32,7 @@ export async function measureServedLog(
   const { platforms, token } = await issueInto(dataDir, platformsMax);
   const smallDir = join(dir, 'log-small');
   await issueInto(smallDir, platformsMax);
-  for (const line of measureLog(plan, dataDir, smallDir)) print(line);
+  for await (const line of measureLog(plan, dataDir, smallDir)) print(line);
   const service = await startService('service', ownProject, dataDir, {
     credentials: { keys: platforms, token },
   });

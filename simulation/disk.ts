@@ -2,8 +2,8 @@ import { accessSync, constants, copyFileSync, existsSync, mkdirSync, mkdtempSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkpointFileName } from '../src/evidence/log/publication.ts';
+import { deployment } from '../src/store/engine/schema.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
-import { deployment } from '../src/store/sqlite/schema.ts';
 import type { StoreOptions } from '../src/store/store.ts';
 import type { Dice } from './dice.ts';
 

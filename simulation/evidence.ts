@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { hashedMembers } from '../src/domain/filing.ts';
-import { type IndexedLeaf, type LeafRow, leavesIn } from '../src/store/sqlite/leaves.ts';
+import { type IndexedLeaf, type LeafRow, leavesIn } from '../src/store/engine/leaves.ts';
 import { must } from './violation.ts';
 
 /** A record or log event, which must have a leaf. */

@@ -142,7 +142,8 @@ test('the table lets no two rooms import each other, directly or through others'
 /** Packages that only the named folders import. */
 const owners: Readonly<Record<string, readonly string[]>> = {
   'better-sqlite3': ['src/payments/simulated', 'src/store/sqlite'],
-  'drizzle-orm': ['src/store/sqlite'],
+  'drizzle-orm': ['src/store/engine', 'src/store/handlers', 'src/store/postgres', 'src/store/sqlite'],
+  pg: ['src/store/postgres'],
   stripe: ['src/payments/stripe'],
   '@opentelemetry/api': ['src/telemetry/traces'],
   pkijs: ['src/evidence/formats'],

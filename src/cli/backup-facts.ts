@@ -3,7 +3,7 @@ import { type Backup, Backup_NumberGap_Kind, BackupSchema } from '../../gen/arts
 import { filingNumber } from '../domain/filing.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import type { Manifest } from '../operations/backup/manifest.ts';
-import type { NumberGap } from '../store/sqlite/restorations.ts';
+import type { NumberGap } from '../store/handlers/restorations.ts';
 import { wordIn } from './session.ts';
 
 /** What a backup contains, as BackupService returns it. */

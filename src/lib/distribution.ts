@@ -31,6 +31,13 @@ export function createDistribution(bounds: readonly number[]) {
       add((performance.now() - startedMs) / 1_000);
       return result;
     },
+    /** The same for work that has to be awaited. */
+    timed: async <T>(work: () => Promise<T>): Promise<T> => {
+      const startedMs = performance.now();
+      const result = await work();
+      add((performance.now() - startedMs) / 1_000);
+      return result;
+    },
     /** Returns a copy of the counts. */
     data: (): DistributionData => ({ bounds, counts: counts.slice(), sum }),
   };

@@ -10,10 +10,10 @@ import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { recordHash } from '../../src/domain/provenance.ts';
 import type { PaymentInstruction } from '../../src/payments/provider.ts';
+import { filing, provenanceRecord } from '../../src/store/engine/schema.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
-import { filing, provenanceRecord } from '../../src/store/sqlite/schema.ts';
-import type { Database } from '../../src/store/sqlite/statement.ts';
+import type { SqliteDatabase } from '../../src/store/sqlite/statement.ts';
 import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
 import { withoutTriggers } from '../support/forging.ts';
 
@@ -134,7 +134,7 @@ const forging = (sql: string): Partial<Assembly> => ({
 });
 
 /** Appends all records of a database to its log again, with new salts. */
-function logAgain(database: Database): void {
+function logAgain(database: SqliteDatabase): void {
   const log = createEvidenceLog(database);
   for (const { id, filingNo: number, hash, filedAtS: atS } of database.select().from(filing).all()) {
     const leaf = log.appendRecord({ kind: 'FILING', number, sequence: 1, atS, evidenceHash: hash });

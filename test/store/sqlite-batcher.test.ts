@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createBatcher } from '../../src/store/sqlite/batcher.ts';
-import type { Reply } from '../../src/store/sqlite/core.ts';
+import { createBatcher } from '../../src/store/engine/batcher.ts';
+import type { Reply } from '../../src/store/engine/failure.ts';
 import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { artwork } from '../support/samples.ts';
 import { firstPage, refused } from './promises/fixtures.ts';

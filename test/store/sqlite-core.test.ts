@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
+import type { Reply } from '../../src/store/engine/failure.ts';
+import { openCore } from '../../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { countNonces } from '../support/nonces.ts';
@@ -56,7 +57,7 @@ function wordOf(reply: Reply | undefined): string {
 }
 
 /** A core with the platform of key and caller 1, and its connection, whose limits the test can set. */
-function openWithClient(t: TestContext) {
+async function openWithClient(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const { pragma } = Sqlite.prototype;
   const connections = new Set<Sqlite.Database>();
@@ -69,7 +70,7 @@ function openWithClient(t: TestContext) {
   t.after(() => core.close());
   const [client] = connections;
   assert.ok(client !== undefined && connections.size === 1);
-  core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key: newKey() } }]);
+  await core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key: newKey() } }]);
   const raw = openRaw(t, dataDir);
   return {
     core,
@@ -77,7 +78,7 @@ function openWithClient(t: TestContext) {
     dataDir,
     raw,
     /** Executes a batch; its replies in a word each. */
-    batch: (...requests: readonly StoreRequest[]) => core.executeBatch(requests).map(wordOf),
+    batch: async (...requests: readonly StoreRequest[]) => (await core.executeBatch(requests)).map(wordOf),
     /** Lets the database grow by so many pages at most. */
     allowPages: (more: number) => {
       const pages = Number(client.pragma('page_count', { simple: true }));
@@ -94,10 +95,10 @@ function openWithClient(t: TestContext) {
   };
 }
 
-test('a batch is one commit, and each request sees the ones before it', (t) => {
-  const { batch, dataDir } = openWithClient(t);
+test('a batch is one commit, and each request sees the ones before it', async (t) => {
+  const { batch, dataDir } = await openWithClient(t);
   const before = commitsIn(dataDir);
-  assert.deepEqual(batch(file, list, admitted('n', toFile(by)), list, admitted('n', toFile(by))), [
+  assert.deepEqual(await batch(file, list, admitted('n', toFile(by)), list, admitted('n', toFile(by))), [
     'AS-2026-000001',
     '1 listed',
     'AS-2026-000002',
@@ -107,24 +108,24 @@ test('a batch is one commit, and each request sees the ones before it', (t) => {
   assert.equal(commitsIn(dataDir), before + 1);
 });
 
-test('a batch is on disk when its replies are sent, and nothing of it before its commit', (t) => {
-  const { batch, dataDir } = openWithClient(t);
+test('a batch is on disk when its replies are sent, and nothing of it before its commit', async (t) => {
+  const { batch, dataDir } = await openWithClient(t);
   let before = '';
   aroundCommit(t, {
     before: () => {
       before = crashCopy(t, dataDir);
     },
   });
-  batch(file, admitted('n', toFile(by)));
+  await batch(file, admitted('n', toFile(by)));
   const after = crashCopy(t, dataDir);
   assert.ok(before, 'the batch was committed');
-  const leftIn = (folder: string) => {
+  const leftIn = async (folder: string) => {
     const core = openCore({ dataDir: folder, ...sandbox });
     t.after(() => core.close());
-    return core.executeBatch([list, admitted('n')]).map(wordOf);
+    return (await core.executeBatch([list, admitted('n')])).map(wordOf);
   };
-  assert.deepEqual(leftIn(before), ['0 listed', 'undefined']);
-  assert.deepEqual(leftIn(after), ['2 listed', 'NONCE_REUSED']);
+  assert.deepEqual(await leftIn(before), ['0 listed', 'undefined']);
+  assert.deepEqual(await leftIn(after), ['2 listed', 'NONCE_REUSED']);
 });
 
 /** Commands that fail in their last change with an internal error, by the access of their handlers. */
@@ -136,15 +137,15 @@ const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
 };
 
 for (const [access, fails] of Object.entries(failing)) {
-  test(`a ${access} that fails in its last change leaves its admission alone, and the others are executed`, (t) => {
-    const { core, batch, dataDir, rows, raw, calls } = openWithClient(t);
+  test(`a ${access} that fails in its last change leaves its admission alone, and the others are executed`, async (t) => {
+    const { core, batch, dataDir, rows, raw, calls } = await openWithClient(t);
     const first = toOpen(by, 'AS-2026-000001');
-    batch(file, file, { effect: first });
+    await batch(file, file, { effect: first });
     const before = commitsIn(dataDir);
     const effect = fails(first.work.instructionId);
     const { idempotency } = underKey(1, 'k', effect).admission ?? {};
     const failed = { admission: { nowS, ...admitted('n').admission, idempotency }, effect };
-    assert.deepEqual(batch(file, failed, failed, file, list), [
+    assert.deepEqual(await batch(file, failed, failed, file, list), [
       'AS-2026-000003',
       'failed',
       'NONCE_REUSED',
@@ -159,7 +160,7 @@ for (const [access, fails] of Object.entries(failing)) {
     );
     const last = raw.prepare('SELECT last FROM number_sequence').pluck().all();
     assert.deepEqual(last, [1], 'no number is used');
-    const [reply] = core.executeBatch([{ effect: fails(first.work.instructionId) }]);
+    const [reply] = await core.executeBatch([{ effect: fails(first.work.instructionId) }]);
     assert.match(reply && 'failure' in reply ? (reply.failure.cause ?? '') : '', /constraint failed/);
   });
 }
@@ -168,14 +169,14 @@ for (const [access, fails] of Object.entries(failing)) {
 const filed = (count: number) =>
   Array.from({ length: count }, (_, place) => `1 ${place + 1} ${place} filing.created`);
 
-test('a request whose idempotency row cannot be read fails alone, and leaves nothing', (t) => {
-  const { batch, raw, calls, events } = openWithClient(t);
+test('a request whose idempotency row cannot be read fails alone, and leaves nothing', async (t) => {
+  const { batch, raw, calls, events } = await openWithClient(t);
   const keyed = underKey(1, 'k', toFile(by));
-  batch(keyed);
+  await batch(keyed);
   raw.exec("UPDATE idempotency_key SET outcome = x'00'");
   const { nonce } = admitted('n').admission ?? {};
   const broken = { ...keyed, admission: { nowS, ...keyed.admission, nonce } };
-  assert.deepEqual(batch(file, broken, admitted('m', toFile(by)), list), [
+  assert.deepEqual(await batch(file, broken, admitted('m', toFile(by)), list), [
     'AS-2026-000002',
     'failed',
     'AS-2026-000003',
@@ -183,17 +184,17 @@ test('a request whose idempotency row cannot be read fails alone, and leaves not
   ]);
   assert.deepEqual([countNonces(raw), calls()], [1, 1]);
   assert.deepEqual(events(), filed(3), 'each filing has one event');
-  assert.deepEqual(batch(admitted('n')), ['undefined'], 'its nonce is not spent');
+  assert.deepEqual(await batch(admitted('n')), ['undefined'], 'its nonce is not spent');
 });
 
-test('only the request that makes the commit fail fails', (t) => {
-  const { batch, raw, rows, events } = openWithClient(t);
+test('only the request that makes the commit fail fails', async (t) => {
+  const { batch, raw, rows, events } = await openWithClient(t);
   // Only the commit rejects a child without its parent.
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
     CREATE TRIGGER orphan AFTER INSERT ON escrow BEGIN INSERT INTO child VALUES (1); END;`);
   const opening = underKey(by.callerId, 'k', toOpen(by, 'AS-2026-000001'));
-  assert.deepEqual(batch(file, opening, list, file), [
+  assert.deepEqual(await batch(file, opening, list, file), [
     'AS-2026-000001',
     'failed',
     '1 listed',
@@ -203,24 +204,24 @@ test('only the request that makes the commit fail fails', (t) => {
   assert.deepEqual(tables.map(rows), [0, 0, 0, 0, 0]);
   assert.deepEqual(events(), filed(2), 'their sequences have no gap');
   raw.exec('DROP TRIGGER orphan');
-  assert.deepEqual(batch(opening), ['done']);
+  assert.deepEqual(await batch(opening), ['done']);
 });
 
-test('a batch on a full disk leaves nothing, reads still work, and writes work again once there is space', (t) => {
-  const { core, batch, allowPages, rows } = openWithClient(t);
+test('a batch on a full disk leaves nothing, reads still work, and writes work again once there is space', async (t) => {
+  const { core, batch, allowPages, rows } = await openWithClient(t);
   const big: StoreRequest = {
     effect: { ...toFile(by), artwork: { ...painting, condition: 'x'.repeat(2_000) } },
   };
   allowPages(2);
   let kept = 0;
   for (let full = false; !full; ) {
-    const replies = batch(big, list, big, big);
+    const replies = await batch(big, list, big, big);
     full = replies.includes('UNAVAILABLE');
     if (full) assert.deepEqual(replies, ['UNAVAILABLE', `${kept} listed`, 'UNAVAILABLE', 'UNAVAILABLE']);
     else kept += 3;
     assert.equal(rows('filing'), kept);
   }
-  const [reply] = core.executeBatch([big, big, big]);
+  const [reply] = await core.executeBatch([big, big, big]);
   assert.partialDeepStrictEqual(reply, {
     failure: {
       message: 'The store could not keep the write; nothing was stored.',
@@ -228,43 +229,58 @@ test('a batch on a full disk leaves nothing, reads still work, and writes work a
     },
   });
   allowPages(1_000);
-  assert.deepEqual(batch(big), [`AS-2026-00000${kept + 1}`]);
+  assert.deepEqual(await batch(big), [`AS-2026-00000${kept + 1}`]);
 });
 
-test('a nonce is not spent if its claim fails on a full disk, and stays spent otherwise', (t) => {
-  const { batch, allowPages, raw, calls } = openWithClient(t);
+test('a command of an operator on a full disk gets UNAVAILABLE, without the values of its query', async (t) => {
+  const { core, allowPages } = await openWithClient(t);
+  allowPages(1);
+  let failure: object | undefined;
+  for (let added = 0; failure === undefined; added += 1) {
+    const named = { ...platform, name: `gallery ${added}` };
+    const command = { kind: 'AddPlatform', by: tester, platform: named, key: newKey() } as const;
+    const [reply] = await core.executeBatch([{ effect: command }]);
+    if (reply !== undefined && 'failure' in reply) ({ failure } = reply);
+  }
+  assert.partialDeepStrictEqual(failure, { isUnavailable: true, cause: 'database or disk is full' });
+});
+
+test('a nonce is not spent if its claim fails on a full disk, and stays spent otherwise', async (t) => {
+  const { batch, allowPages, raw, calls } = await openWithClient(t);
   const turnOf = (place: number) =>
     Array.from({ length: 50 }, (_, each) => admitted(`${'n'.repeat(50)} ${place} ${each}`));
   allowPages(2);
   let kept = 0;
-  while (batch(...turnOf(kept)).every((word) => word === 'undefined')) kept += 1;
+  while ((await batch(...turnOf(kept))).every((word) => word === 'undefined')) kept += 1;
   assert.ok(kept > 0, 'a turn was stored');
   assert.deepEqual([countNonces(raw), calls()], [50 * kept, 50 * kept]);
   allowPages(1_000);
-  assert.ok(batch(...turnOf(0)).every((word) => word === 'NONCE_REUSED'));
-  assert.ok(batch(...turnOf(kept)).every((word) => word === 'undefined'));
+  assert.ok((await batch(...turnOf(0))).every((word) => word === 'NONCE_REUSED'));
+  assert.ok((await batch(...turnOf(kept))).every((word) => word === 'undefined'));
 });
 
-test('a batch ends once its replies are long, and later requests are not executed', (t) => {
-  const { core } = openWithClient(t);
+test('a batch ends once its replies are long, and later requests are not executed', async (t) => {
+  const { core } = await openWithClient(t);
   const filing = toFile(by);
   const condition = 'x'.repeat(1_650);
   const long: StoreRequest = { effect: { ...filing, artwork: { ...filing.artwork, condition } } };
-  core.executeBatch(Array.from({ length: 100 }, () => long));
-  const replies = core.executeBatch([list, list, list, list, list, file]);
+  await core.executeBatch(Array.from({ length: 100 }, () => long));
+  const replies = await core.executeBatch([list, list, list, list, list, file]);
   assert.deepEqual(replies.map(wordOf), ['100 listed', '100 listed', '100 listed']);
-  assert.deepEqual(core.executeBatch([file]).map(wordOf), ['AS-2026-000101']);
+  assert.deepEqual((await core.executeBatch([file])).map(wordOf), ['AS-2026-000101']);
 });
 
-test('keys that cannot be read are read later, and requests get their replies', (t) => {
-  const { core } = openWithClient(t);
+test('keys that cannot be read are read later, and requests get their replies', async (t) => {
+  const { core } = await openWithClient(t);
   assert.deepEqual(core.changedCredentials()?.keys.length, 1);
   const unreadable = t.mock.method(statementPrototype, 'all', () => {
     throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
   });
   const key = newKey();
   const second = { ...platform, name: 'second' };
-  const [added] = core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform: second, key } }]);
+  const [added] = await core.executeBatch([
+    { effect: { kind: 'AddPlatform', by: tester, platform: second, key } },
+  ]);
   assert.equal(wordOf(added), 'done');
   assert.equal(core.changedCredentials(), undefined);
   unreadable.mock.restore();
@@ -272,18 +288,18 @@ test('keys that cannot be read are read later, and requests get their replies', 
   assert.equal(core.changedCredentials(), undefined);
 });
 
-test('a read, or a rejected command without admission, writes no commit', (t) => {
-  const { batch, walBytes } = openWithClient(t);
+test('a read, or a rejected command without admission, writes no commit', async (t) => {
+  const { batch, walBytes } = await openWithClient(t);
   const before = walBytes();
   const refused = { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' } as const;
-  assert.deepEqual(batch(list, { effect: refused }), ['0 listed', 'NOT_FOUND']);
+  assert.deepEqual(await batch(list, { effect: refused }), ['0 listed', 'NOT_FOUND']);
   assert.equal(walBytes(), before);
 });
 
-test('RewriteNothing writes one page to the log, and leaves the database as it was', (t) => {
-  const { batch, raw, walBytes } = openWithClient(t);
+test('RewriteNothing writes one page to the log, and leaves the database as it was', async (t) => {
+  const { batch, raw, walBytes } = await openWithClient(t);
   const before = walBytes();
-  batch({ effect: { kind: 'RewriteNothing' } });
+  await batch({ effect: { kind: 'RewriteNothing' } });
   assert.equal(walBytes() - before, 4_096 + 24, 'one page with its header');
   assert.ok(Number(raw.pragma('user_version', { simple: true })) > 0);
   assert.equal(raw.pragma('integrity_check', { simple: true }), 'ok');

@@ -3,10 +3,12 @@ import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../src/domain/merkle.ts';
-import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
-import { createLeaves, type LeafRow, type Leaves, type StoredLeaf } from '../../src/store/sqlite/leaves.ts';
-import { createLogIndex, type LogIndex } from '../../src/store/sqlite/log-index.ts';
-import { createVerifiedTree, type VerifiedTree } from '../../src/store/sqlite/verified-tree.ts';
+import type { Reply } from '../../src/store/engine/failure.ts';
+import type { LeafRow, Leaves, StoredLeaf } from '../../src/store/engine/leaves.ts';
+import { createLogIndex, type LogIndex } from '../../src/store/engine/log-index.ts';
+import { createVerifiedTree, type VerifiedTree } from '../../src/store/engine/verified-tree.ts';
+import { openCore } from '../../src/store/sqlite/core.ts';
+import { createLeaves } from '../../src/store/sqlite/leaves.ts';
 import type { StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -228,7 +230,7 @@ const by = { callerId: 1, caller: 'gallery' };
 const filing: StoreRequest = { effect: toFile(by) };
 
 /** A core on a new database with the platform of caller 1, and a function that opens the database again. */
-function openGallery(t: TestContext) {
+async function openGallery(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const open = () => {
     const core = openCore({ dataDir, ...sandbox, opening: 'EITHER' });
@@ -238,7 +240,7 @@ function openGallery(t: TestContext) {
   const core = open();
   const key = { keyId: 'k', apiKey: 'k', sealedSecret: Buffer.alloc(32), createdAtS: 0 };
   const platform = { name: by.caller, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-  core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key } }]);
+  await core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key } }]);
   return { core, open, openRaw: () => openRaw(t, dataDir) };
 }
 
@@ -253,12 +255,12 @@ const numbersIn = (replies: readonly Reply[]) =>
 const rowsIn = (client: Sqlite.Database) =>
   client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
 
-test('filings follow the leaves that are stored, and fail if these cannot be read', (t) => {
-  const { core: before, open, openRaw } = openGallery(t);
-  assert.deepEqual(numbersIn(before.executeBatch([filing, filing])), ['000001', '000002']);
+test('filings follow the leaves that are stored, and fail if these cannot be read', async (t) => {
+  const { core: before, open, openRaw } = await openGallery(t);
+  assert.deepEqual(numbersIn(await before.executeBatch([filing, filing])), ['000001', '000002']);
   before.close();
   const between = open();
-  assert.deepEqual(numbersIn(between.executeBatch([filing])), ['000003']);
+  assert.deepEqual(numbersIn(await between.executeBatch([filing])), ['000003']);
   between.close();
   const core = open();
   const raw = openRaw();
@@ -266,19 +268,23 @@ test('filings follow the leaves that are stored, and fail if these cannot be rea
   for (const damage of ["data = data || char(10) || '{}'", 'hashes = zeroblob(5)']) {
     raw.exec(`UPDATE log_leaf SET ${damage}`);
     const rows = rowsIn(raw);
-    assert.deepEqual(numbersIn(core.executeBatch([filing, filing, filing])), ['failed', 'failed', 'failed']);
+    assert.deepEqual(numbersIn(await core.executeBatch([filing, filing, filing])), [
+      'failed',
+      'failed',
+      'failed',
+    ]);
     assert.deepEqual(rowsIn(raw), rows);
   }
 });
 
-test('a row without a leaf stops filings until it is removed, and its number is issued once', (t) => {
-  const { core, openRaw } = openGallery(t);
-  core.executeBatch([filing]);
+test('a row without a leaf stops filings until it is removed, and its number is issued once', async (t) => {
+  const { core, openRaw } = await openGallery(t);
+  await core.executeBatch([filing]);
   const raw = openRaw();
   raw.exec(`INSERT INTO filing SELECT id + 1, 'AS-2026-000002', caller_id, author, era, size, material, condition, price, hash,
     timestamp, filed_at_s, id, salt, leaf_index, NULL FROM filing`);
   for (let attempt = 0; attempt < 2; attempt += 1)
-    assert.deepEqual(numbersIn(core.executeBatch([filing, filing])), ['failed', 'failed']);
+    assert.deepEqual(numbersIn(await core.executeBatch([filing, filing])), ['failed', 'failed']);
   raw.exec("DROP TRIGGER filing_is_retained; DELETE FROM filing WHERE filing_no = 'AS-2026-000002'");
-  assert.deepEqual(numbersIn(core.executeBatch([filing, filing])), ['000002', '000003']);
+  assert.deepEqual(numbersIn(await core.executeBatch([filing, filing])), ['000002', '000003']);
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { pageOf } from '../../src/store/engine/paging.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
-import { pageOf } from '../../src/store/sqlite/paging.ts';
 import { sqliteInThisThread } from './engines.ts';
 import { anyOrder, firstPage, nowS, refused, time, toFile, toOpen } from './promises/fixtures.ts';
 import { storeTests } from './promises/tests.ts';
@@ -44,14 +44,14 @@ storeTests(sqliteInThisThread).test(
   },
 );
 
-test('a page ends before its items have more than 256 KiB as JSON, but has its first item', () => {
+test('a page ends before its items have more than 256 KiB as JSON, but has its first item', async () => {
   const rows = [{ id: 3 }, { id: 2 }, { id: 1 }];
   for (const [characters, shown] of [
     [30_000, [3, 2]],
     [70_000, [3]],
   ] as const) {
     const toItem = ({ id }: { id: number }) => ({ id, text: '🖌'.repeat(characters) });
-    const { items, next } = pageOf(rows, { from: undefined, size: 100 }, toItem);
+    const { items, next } = await pageOf(rows, { from: undefined, size: 100 }, toItem);
     assert.deepEqual([items.map(({ id }) => id), next], [shown, shown.at(-1)]);
   }
 });

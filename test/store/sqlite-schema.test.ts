@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
+import * as schema from '../../src/store/engine/schema.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import * as schema from '../../src/store/sqlite/schema.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox } from './promises/fixtures.ts';
 

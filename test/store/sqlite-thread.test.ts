@@ -4,9 +4,9 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { type ApiErrorData, ValidationError } from '../../src/domain/violation.ts';
+import { DatabaseError } from '../../src/store/engine/failure.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { lockFolder } from '../../src/store/sqlite/folder-lock.ts';
-import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
@@ -127,7 +127,7 @@ test('rejections and errors come back from the thread with all their fields', as
   assert.deepEqual(error.violations, violations);
   const failure = await errorOf(() => recordSent(store, 'none'));
   assert.match(failure.message, /is no open instruction/);
-  assert.match(failure.stack ?? '', /src\/store\/sqlite\/reconciliation\.ts:\d+/);
+  assert.match(failure.stack ?? '', /src\/store\/handlers\/reconciliation\.ts:\d+/);
 
   // A request that cannot be sent takes no response from later ones.
   const unsendable = { kind: 'GetFiling', filingNo: () => '', owner: undefined } as unknown as Command;

@@ -10,7 +10,7 @@ storeTests(sqliteInThisThread).test(
     const by = before.gallery;
     const [filingNo, other] = [await before.fileOne(by), await before.fileOne(by)];
     await before.close();
-    writeTransfers(before.dataDir, filingNo, 9_999);
+    await writeTransfers(before.dataDir, filingNo, 9_999);
     const store = await before.openAgain();
     const refunded = await store.frozen(by, filingNo);
     await store.resolved(by, refunded.escrowId, 'REFUND');

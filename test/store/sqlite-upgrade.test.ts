@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { DatabaseError } from '../../src/store/engine/failure.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { FolderInUse, lockFolder } from '../../src/store/sqlite/folder-lock.ts';
-import { DatabaseError } from '../../src/store/sqlite/location.ts';
 import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { copyBefore, planUpgrade, rejectWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { startService, type TestService } from '../support/service.ts';

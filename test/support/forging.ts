@@ -2,7 +2,7 @@ import Sqlite from 'better-sqlite3';
 import { evidenceHash } from '../../src/domain/filing.ts';
 import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, type TreeHead, treeHashBytes } from '../../src/domain/merkle.ts';
-import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
+import { type LeafRow, leavesIn } from '../../src/store/engine/leaves.ts';
 
 /** Changes rows, leaves and hashes of a database file without the product. */
 

@@ -1,10 +1,13 @@
+import { createIncidents } from '../../src/store/engine/failure.ts';
+import { createRecordCheck } from '../../src/store/engine/record-check.ts';
+import { createProvenanceRecords } from '../../src/store/handlers/provenance.ts';
+import { asynchronous, logForHandlers } from '../../src/store/sqlite/all-handlers.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
-import { createIncidents } from '../../src/store/sqlite/failure.ts';
 import { createLeaves } from '../../src/store/sqlite/leaves.ts';
 import { createOutbox } from '../../src/store/sqlite/outbox.ts';
-import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';
-import { createRecordCheck } from '../../src/store/sqlite/record-check.ts';
+import { classifyError } from '../../src/store/sqlite/sqlite-errors.ts';
+import { forHandlers } from '../../src/store/sqlite/statement.ts';
 import { createTrustedClock } from '../../src/store/sqlite/trusted-clock.ts';
 import { sandbox } from '../store/promises/fixtures.ts';
 
@@ -12,20 +15,24 @@ import { sandbox } from '../store/promises/fixtures.ts';
 const at = { atMs: 1_795_262_400_000, timestamp: '2026-11-21T12:00:00+00:00' };
 
 /** Writes TRANSFER records of a filing into the database of a data folder that no store uses, until it has so many. */
-export function writeTransfers(dataDir: string, filingNo: string, count: number): void {
+export async function writeTransfers(dataDir: string, filingNo: string, count: number): Promise<void> {
   const { database, close } = openDatabase({ dataDir, ...sandbox });
   const leaves = createLeaves(database);
   const log = createEvidenceLog(database, leaves);
-  const check = createRecordCheck(log, leaves, createIncidents());
+  const check = createRecordCheck({ ...log, leaves }, createIncidents(classifyError));
   const outbox = createOutbox(database, createTrustedClock(database, log));
-  const { appendTransfer, transfersOf } = createProvenanceRecords(database, log, outbox, check);
-  const write = database.$client.transaction(() => {
-    while (transfersOf(filingNo) < count) {
-      appendTransfer(filingNo, at);
-      log.write();
-    }
-    outbox.write();
+  const { appendTransfer, transfersOf } = createProvenanceRecords({
+    database: forHandlers(database),
+    log: logForHandlers(log, leaves),
+    check: asynchronous(check),
+    outbox,
   });
-  write();
+  database.$client.exec('BEGIN');
+  while ((await transfersOf(filingNo)) < count) {
+    await appendTransfer(filingNo, at);
+    log.write();
+  }
+  outbox.write();
+  database.$client.exec('COMMIT');
   close();
 }

@@ -4,11 +4,12 @@ import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
+import { logCheckpoint } from '../../store/engine/schema.ts';
+import type { NumberGap } from '../../store/handlers/restorations.ts';
 import { openDatabase } from '../../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
 import { databaseName, folderLockName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
-import { type NumberGap, recordRestoration } from '../../store/sqlite/restorations.ts';
-import { logCheckpoint } from '../../store/sqlite/schema.ts';
+import { recordRestorationIn } from '../../store/sqlite/restoration.ts';
 import { BackupError, type Manifest, type Progress } from './manifest.ts';
 import { faultsOf, openBackup } from './verify.ts';
 
@@ -60,7 +61,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
     const faults = await faultsOf(file, backup, work, progress);
     if (faults.length > 0) throw new BackupError(`${file} is not sound: ${faults.join('; ')}.`);
     progress('restoring', 0, 0);
-    const noted = note(work, manifest, years, order);
+    const noted = await note(work, manifest, years, order);
     for (const name of readdirSync(work).sort(databaseLast)) {
       if (name === folderLockName) continue;
       syncFile(join(work, name));
@@ -113,18 +114,18 @@ function yearsSince(
   return years;
 }
 
-function note(
+async function note(
   work: string,
   { takenAt, database: { environment, currency } }: Manifest,
   years: readonly number[],
   { nowMs, numbersAfter, random }: RestoreOrder,
-): Omit<Restored, 'manifest'> {
+): Promise<Omit<Restored, 'manifest'>> {
   const { database, close } = openDatabase(
     { dataDir: work, opening: 'EXISTING', environment: environment as Environment, currency },
     { keepsCopy: false },
   );
   try {
-    const gaps = recordRestoration(database, {
+    const gaps = await recordRestorationIn(database, {
       takenAtS: Math.floor(Date.parse(takenAt) / 1000),
       restoredAtS: Math.floor(nowMs / 1000),
       years,

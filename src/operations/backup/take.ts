@@ -6,9 +6,9 @@ import { sealingKeyName } from '../../keys/key-ring.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { databaseBytes, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
-import { isDamage } from '../../store/sqlite/failure.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, sealedSecretsOf } from '../../store/sqlite/snapshot.ts';
+import { isDamage } from '../../store/sqlite/sqlite-errors.ts';
 import {
   type BackedUpFile,
   BackupError,

@@ -1,17 +1,12 @@
 import { eq, isNull } from 'drizzle-orm';
-import type { StoredKey, StoredToken } from '../caller-commands.ts';
-import { keyColumns, tokenColumns, tokenPlatform } from './callers.ts';
-import { apiKey, caller, serviceToken } from './schema.ts';
-import { type Database, prepareMapped } from './statement.ts';
-
-/** All keys, and all tokens that are not revoked. They take some megabytes at most. */
-export interface Credentials {
-  readonly keys: readonly StoredKey[];
-  readonly tokens: readonly (StoredToken & { readonly sha256: Uint8Array })[];
-}
+import type { Credentials } from '../engine/known-state.ts';
+import { apiKey, caller, serviceToken } from '../engine/schema.ts';
+import { prepareMapped } from '../engine/statement.ts';
+import { keyColumns, tokenColumns, tokenPlatform } from '../handlers/callers.ts';
+import type { SqliteDatabase } from './statement.ts';
 
 /** Detects changes of a database's credentials. */
-export function watchCredentials(database: Database) {
+export function watchCredentials(database: SqliteDatabase) {
   const keys = prepareMapped(
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)),
   );

@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
+import { DatabaseError } from '../engine/failure.ts';
+import { deployment } from '../engine/schema.ts';
 import type { SchemaUpgrade, StoreOptions } from '../store.ts';
-import { makePrivateFile } from './durable-files.ts';
+import { createFolder, makePrivateFile } from './durable-files.ts';
 import { type FolderLock, lockFolder } from './folder-lock.ts';
-import { cannotUse, DatabaseError, databaseFile, findLost, folderLockName } from './location.ts';
+import { cannotUse, databaseFile, findLost, folderLockName } from './location.ts';
 import { busyTimeoutMs } from './reading.ts';
-import { deployment } from './schema.ts';
-import type { Database } from './statement.ts';
+import type { SqliteDatabase } from './statement.ts';
 import { beginUpgrade, migrate, schemaOf, type UpgradeRules } from './upgrade.ts';
 
 /** The environment and currency that a database is bound to. */
@@ -25,7 +26,7 @@ const cacheKiB = 4_096;
 
 /** The database of a data folder that no other process uses. */
 export interface OpenedDatabase {
-  readonly database: Database;
+  readonly database: SqliteDatabase;
   /** Lets other processes use the folder. */
   close(): void;
 }
@@ -82,7 +83,7 @@ function openFile(
   binding: Binding,
   rules: Partial<UpgradeRules>,
   inspect: (client: Sqlite.Database) => void,
-): Database {
+): SqliteDatabase {
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     // A file without a schema is left of an interrupted creation.
@@ -147,26 +148,12 @@ function checkBinding(client: Sqlite.Database, binding: Binding): void {
 }
 
 /** Binds a new database, and gives it its secret. */
-function bind(database: Database, binding: Binding): void {
+function bind(database: SqliteDatabase, binding: Binding): void {
   if (database.select().from(deployment).get() !== undefined) return;
   database
     .insert(deployment)
     .values({ id: 1, ...binding, secret: randomBytes(32) })
     .run();
-}
-
-/**
- * Creates a folder and its parents. `mkdirSync` with `recursive` never returns if a parent can neither be found nor created.
- */
-function createFolder(folder: string): void {
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
-  if (dirname(folder) !== folder) createFolder(dirname(folder));
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    // Another process that starts at the same moment may have created it.
-    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
-  }
 }
 
 /** Opens the database, and checks it if the last process that used it did not close it. */
@@ -230,7 +217,7 @@ export function damaged(file: string, what: string): DatabaseError {
 }
 
 /** The secret of a database, 32 random bytes. It scrambles the escrow ids. */
-export function deploymentSecret(database: Database): Uint8Array {
+export function deploymentSecret(database: SqliteDatabase): Uint8Array {
   const row = database.select().from(deployment).get();
   if (row === undefined) throw new Error('The database has no deployment row.');
   return row.secret;

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, openSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** The mode of files that no other user may read or write. */
@@ -10,6 +10,21 @@ export const privateMode = 0o600;
  */
 export function makePrivateFile(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'a', privateMode));
+}
+
+/**
+ * Creates a folder and its parents, which no other user may read. `mkdirSync` with `recursive` never returns if a parent can
+ * neither be found nor created.
+ */
+export function createFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(folder) !== folder) createFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process that starts at the same moment may have created it.
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
+  }
 }
 
 /** Flushes a file to disk. Not for an open database. */

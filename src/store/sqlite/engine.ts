@@ -1,7 +1,7 @@
+import { createBatcher } from '../engine/batcher.ts';
+import { createKnownState, derivedKey } from '../engine/known-state.ts';
 import type { Store, StoreOptions } from '../store.ts';
-import { createBatcher } from './batcher.ts';
 import { type Core, openCore } from './core.ts';
-import { createKnownState, derivedKey } from './known-state.ts';
 
 /** The store on SQLite in this thread, which waits for the disk: for commands and tests. */
 export function createSqliteStore(options: StoreOptions, core: Core = openCore(options)): Store {
@@ -14,7 +14,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     });
   report();
   const { execute, inFlight, close } = createBatcher(async (units) => {
-    const replies = core.executeBatch(units);
+    const replies = await core.executeBatch(units);
     report();
     return replies;
   });

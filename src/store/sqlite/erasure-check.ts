@@ -1,8 +1,8 @@
 import { and, asc, eq, type InferSelectModel, sql } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
 import { type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
-import { logEvent } from './schema.ts';
-import type { Database } from './statement.ts';
+import { logEvent } from '../engine/schema.ts';
+import type { SqliteDatabase } from './statement.ts';
 
 /** What the log says about a leaf whose record was erased. */
 export interface Erasure {
@@ -21,7 +21,7 @@ type LogEventRow = InferSelectModel<typeof logEvent>;
 export type Erasures = ReturnType<typeof readErasures>;
 
 /** The erasures of a log. */
-export function readErasures(database: Database) {
+export function readErasures(database: SqliteDatabase) {
   const faults: string[] = [];
   const spans: ErasedSpan[] = [];
   const isErasure = and(eq(logEvent.kind, 'RECORDS_ERASED'), sql`json_valid(${logEvent.detail})`);

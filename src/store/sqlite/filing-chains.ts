@@ -1,17 +1,10 @@
-import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, between, desc, eq, isNotNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
-import { type Incidents, RecordDamaged } from './failure.ts';
-import { filing, latestFiling } from './schema.ts';
-import { type Database, named, prepare } from './statement.ts';
-
-/** A filing as far as a list needs it. */
-export interface ListedFiling {
-  readonly id: number;
-  readonly filingNo: string;
-  readonly leafIndex: number;
-  /** Null unless it was erased. */
-  readonly erasedAtS: number | null;
-}
+import { type Incidents, RecordDamaged } from '../engine/failure.ts';
+import type { FilingReads, ListedFiling } from '../engine/parts.ts';
+import { caller, filing, latestFiling } from '../engine/schema.ts';
+import { named } from '../engine/statement.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
 /** A year after all years of filing numbers. */
 const endOfYears = 10_000;
@@ -23,7 +16,7 @@ export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number
 
 /** Prepares the query of how many filings a caller has of a year. */
 export function countFilings(
-  database: Database,
+  database: SqliteDatabase,
 ): (named: { readonly callerId: number; readonly year: number }) => number {
   const { select } = prepare(database, {
     select: database
@@ -39,11 +32,36 @@ export function countFilings(
   return ({ callerId, year }) => select.get({ callerId, year })?.filings ?? 0;
 }
 
-/**
- * Returns the function that lists the filings of a caller, of one year or of all, optionally after one of them, newest number first.
- * The filings of a caller and year are a chain, in which each names the previous one.
- */
-export function createFilingChains(database: Database, incidents: Incidents) {
+/** Reads the filings of callers. Those of a caller and year are a chain, in which each names the previous one. */
+export function createFilingReads(database: SqliteDatabase, incidents: Incidents): FilingReads {
+  const count = countFilings(database);
+  const caps = readCaps(database);
+  return {
+    count: async (of) => count(of),
+    newestFirst: createChains(database, incidents),
+    caps: async (year, limit) => caps.all({ year, limit }),
+  };
+}
+
+/** Prepares the query of the platforms that have used the greatest share of their cap on filings. */
+function readCaps(database: SqliteDatabase) {
+  const filings = sql<number>`coalesce(${latestFiling.filings}, 0)`;
+  const { caps } = prepare(database, {
+    caps: database
+      .select(named({ platform: caller.name, filings, cap: sql<number>`${caller.filingCap}` }))
+      .from(caller)
+      .leftJoin(
+        latestFiling,
+        and(eq(latestFiling.callerId, caller.id), eq(latestFiling.year, sql.placeholder('year'))),
+      )
+      .where(isNotNull(caller.filingCap))
+      .orderBy(desc(sql`1.0 * ${filings} / ${caller.filingCap}`))
+      .limit(sql.placeholder('limit')),
+  });
+  return caps;
+}
+
+function createChains(database: SqliteDatabase, incidents: Incidents): FilingReads['newestFirst'] {
   const { id, filingNo, leafIndex, previousId, erasedAtS, callerId } = filing;
   const { selectLink, selectLatest } = prepare(database, {
     selectLink: database
@@ -81,7 +99,7 @@ export function createFilingChains(database: Database, incidents: Incidents) {
     }
   }
 
-  return function* newestFirst(owner: number, year: number | undefined, from: number | undefined) {
+  return async function* (owner, year, from) {
     let newest = year ?? endOfYears;
     if (from !== undefined) {
       const last = selectLink.get({ id: from });

@@ -1,9 +1,10 @@
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { DatabaseError } from '../engine/failure.ts';
 import { makePrivateFile, privateMode } from './durable-files.ts';
-import { isBusy } from './failure.ts';
-import { cannotUse, DatabaseError, folderLockName } from './location.ts';
+import { cannotUse, folderLockName } from './location.ts';
+import { isBusy } from './sqlite-errors.ts';
 
 /** How long a process waits for the lock by default, in milliseconds. `isInUse` holds it far shorter. */
 const defaultTimeoutMs = 200;

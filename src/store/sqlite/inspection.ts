@@ -1,25 +1,29 @@
 import { statSync } from 'node:fs';
 import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { createIncidents, driverError } from '../engine/failure.ts';
+import { apiKey, caller, deployment, filing } from '../engine/schema.ts';
+import { keyColumns } from '../handlers/callers.ts';
+import { createTreeReads } from '../handlers/evidence-handlers.ts';
+import { logNamesIn, logStateIn } from '../handlers/log-handlers.ts';
+import { createNumberMetrics } from '../handlers/metrics.ts';
+import { lastRestoration } from '../handlers/restorations.ts';
+import { createWebhookRows, toWebhook } from '../handlers/webhooks.ts';
 import type { LogNames, LogState } from '../log-commands.ts';
 import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
 import type { ReadTree } from '../store.ts';
-import { keyColumns } from './callers.ts';
+import { logForHandlers } from './all-handlers.ts';
 import { damaged, damagesOf } from './database.ts';
-import { createTreeReads } from './evidence-handlers.ts';
 import { createEvidenceLog } from './evidence-log.ts';
-import { isDamage } from './failure.ts';
+import { createFilingReads } from './filing-chains.ts';
+import { createLeaves } from './leaves.ts';
 import { cannotUse, databaseFile } from './location.ts';
 import { faultsInOpenLog } from './log-check.ts';
-import { logNamesIn, logStateIn } from './log-handlers.ts';
-import { createNumberMetrics } from './metrics.ts';
-import { openToRead, readDatabase } from './reading.ts';
-import { lastRestoration } from './restorations.ts';
-import { apiKey, caller, deployment, filing } from './schema.ts';
-import type { Database } from './statement.ts';
+import { openToRead } from './reading.ts';
+import { classifyError, isDamage } from './sqlite-errors.ts';
+import { forHandlers, type SqliteDatabase } from './statement.ts';
 import { createTrustedClock } from './trusted-clock.ts';
 import { migrations, schemaOf, tooNew } from './upgrade.ts';
-import { createWebhookRows, toWebhook } from './webhooks.ts';
 
 /** A report about a database. */
 export interface Inspection<T> {
@@ -71,27 +75,34 @@ export async function inspectDatabase<T>(
     const reason = damages.length === 0 ? tooNew(client) : undefined;
     const isReadable = damages.length === 0 && reason === undefined && schema >= knownSchema;
     const content = isReadable ? await contentOf(drizzle({ client }), year, lookAtLog) : undefined;
-    const logNames = damages.length === 0 ? logNamesIn(drizzle({ client })) : noNames;
+    const logNames = damages.length === 0 ? await logNamesIn(forHandlers({ $client: client })) : noNames;
     return { bytes, schema, knownSchema, tooNew: reason, damages, logNames, content };
+  } catch (error) {
+    throw driverError(error);
   } finally {
     client.close();
   }
 }
 
 /** The origins of the evidence log of a data folder. Its database may have any schema. Throws DatabaseError. */
-export function readLogNames(dataDir: string): LogNames {
+export async function readLogNames(dataDir: string): Promise<LogNames> {
   const file = databaseFile(dataDir);
+  let client: ReturnType<typeof openToRead> | undefined;
   try {
     if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return noNames;
-    return readDatabase(file, (client) => logNamesIn(drizzle({ client })));
-  } catch (error) {
+    client = openToRead(file);
+    return await logNamesIn(forHandlers({ $client: client }));
+  } catch (thrown) {
+    const error = driverError(thrown);
     throw isDamage(error) ? damaged(file, error.message) : cannotUse(file, error as Error);
+  } finally {
+    client?.close();
   }
 }
 
 const noNames: LogNames = { names: [], origin: undefined };
 
-async function contentOf<T>(database: Database, year: number, lookAtLog: LookAtLog<T>) {
+async function contentOf<T>(database: SqliteDatabase, year: number, lookAtLog: LookAtLog<T>) {
   const stamps = database.select().from(deployment).get();
   if (stamps === undefined) return undefined;
   const { environment, currency, provider } = stamps;
@@ -106,23 +117,26 @@ async function contentOf<T>(database: Database, year: number, lookAtLog: LookAtL
     .orderBy(desc(filing.id))
     .limit(1)
     .get();
-  const numbers = createNumberMetrics(database);
-  const log = logStateIn(database);
+  const shared = forHandlers(database);
+  const numbers = createNumberMetrics(shared, createFilingReads(database, createIncidents(classifyError)));
+  const log = await logStateIn(shared);
   const faults = database.transaction(() => faultsInOpenLog(database));
   // The time of a damaged log means nothing.
-  const evidence = faults.length === 0 ? createEvidenceLog(database) : undefined;
+  const leaves = createLeaves(database);
+  const unchecked = createEvidenceLog(database, leaves);
+  const evidence = faults.length === 0 ? unchecked : undefined;
   return {
     environment,
     currency,
     provider,
     keys,
-    webhooks: createWebhookRows(database).select().all().map(toWebhook),
+    webhooks: (await createWebhookRows(shared).select().all()).map(toWebhook),
     /** The last one; undefined if there was none. */
-    restoration: lastRestoration(database),
+    restoration: await lastRestoration(shared),
     log,
     /** The result of `lookAtLog`. */
-    foundInLog: await lookAtLog(log, createTreeReads(database), faults),
-    numbers: { ...numbers.used(year), caps: numbers.caps(year, capsMax) } satisfies UsedNumbers,
+    foundInLog: await lookAtLog(log, createTreeReads(logForHandlers(unchecked, leaves).read), faults),
+    numbers: { ...(await numbers.used(year)), caps: await numbers.caps(year, capsMax) } satisfies UsedNumbers,
     /** Unix milliseconds; undefined if there is none. */
     newestFilingMs: newest && newest.filedAtS * 1_000,
     /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */

@@ -1,11 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileErrorText } from '../../lib/file-errors.ts';
-
-/** The database cannot be used by this deployment. The message is for the operator. */
-export class DatabaseError extends Error {
-  override name = 'DatabaseError';
-}
+import { DatabaseError } from '../engine/failure.ts';
 
 /** The error of a database file that cannot be opened. */
 export function cannotUse(file: string, error: Error): DatabaseError {

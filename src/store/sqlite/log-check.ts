@@ -10,12 +10,13 @@ import {
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, treeHashBytes } from '../../domain/merkle.ts';
 import { recordHash } from '../../domain/provenance.ts';
+import { type IndexedLeaf, leavesIn } from '../engine/leaves.ts';
+import { filing, logCheckpoint, logEvent, logLeaf, logOrigin, provenanceRecord } from '../engine/schema.ts';
+import { named } from '../engine/statement.ts';
 import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
-import { type IndexedLeaf, leavesIn } from './leaves.ts';
 import { faultsInChains, faultsInLogTables } from './log-tables-check.ts';
 import { readDatabase } from './reading.ts';
-import { filing, logCheckpoint, logEvent, logLeaf, logOrigin, provenanceRecord } from './schema.ts';
-import { type Database, named, prepare } from './statement.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
 /** The check ends after so many faults. */
 const faultsMax = 100;
@@ -58,7 +59,7 @@ export function faultsInLog(file: string): readonly string[] {
 }
 
 /** The same for an open database. Call it in a transaction if a server may write to it. */
-export function faultsInOpenLog(database: Database): readonly string[] {
+export function faultsInOpenLog(database: SqliteDatabase): readonly string[] {
   const { roots: published, faults: faultsInNotes } = publishedIn(database);
   const erasures = readErasures(database);
   const { leafFrom, leafRows } = prepareLeaves(database);
@@ -98,7 +99,7 @@ export function faultsInOpenLog(database: Database): readonly string[] {
 
 /** Returns a function that checks the record or log event of a leaf. Call it with the leaves in their order. */
 function createContentCheck(
-  database: Database,
+  database: SqliteDatabase,
   erasures: Erasures,
 ): (leaf: IndexedLeaf) => string | undefined {
   const { filings, transfer, event } = prepareRecords(database);
@@ -175,7 +176,7 @@ function faultOfErasure(
 }
 
 /** Checks the other tables. Call it only if the leaves and their records are right. */
-function faultsInTables(database: Database, size: number): readonly string[] {
+function faultsInTables(database: SqliteDatabase, size: number): readonly string[] {
   const surplus = faultsOfSurplus(database, size);
   // A surplus filing breaks a chain as well.
   const ofRows = surplus.length > 0 ? surplus : faultsInChains(database).take(faultsMax);
@@ -183,7 +184,7 @@ function faultsInTables(database: Database, size: number): readonly string[] {
 }
 
 /** The faults of records and log events that have no leaf of their own. */
-function faultsOfSurplus(database: Database, size: number): readonly string[] {
+function faultsOfSurplus(database: SqliteDatabase, size: number): readonly string[] {
   const { leafFrom } = prepareLeaves(database);
   /** The leaves whose own record or log event was found. */
   const owned = new Set<number>();
@@ -255,7 +256,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
 }
 
 /** The roots of the kept checkpoints, base64, by their sizes; and the checkpoints that are not of this log. */
-function publishedIn(database: Database) {
+function publishedIn(database: SqliteDatabase) {
   const { origin } = database.select().from(logOrigin).orderBy(desc(logOrigin.id)).limit(1).get() ?? {};
   const roots = new Map<number, string>();
   const faults: string[] = [];
@@ -268,7 +269,7 @@ function publishedIn(database: Database) {
   return { roots, faults };
 }
 
-function prepareLeaves(database: Database) {
+function prepareLeaves(database: SqliteDatabase) {
   return prepare(database, {
     leafRows: database.select().from(logLeaf).orderBy(asc(logLeaf.id)),
     leafFrom: database
@@ -280,7 +281,7 @@ function prepareLeaves(database: Database) {
   });
 }
 
-function prepareRecords(database: Database) {
+function prepareRecords(database: SqliteDatabase) {
   const { filingNo, position: sequence, event, at, salt, leafIndex, recordedAtS: timeS } = provenanceRecord;
   const { erasedAtS } = filing;
   return prepare(database, {

@@ -1,8 +1,17 @@
 import { and, asc, eq, type InferSelectModel, inArray, isNotNull, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
 import type { LogEventKind } from '../../domain/leaf.ts';
-import { filing, latestFiling, logEvent, logKey, logOrigin, numberGap, restoration } from './schema.ts';
-import { type Database, named, prepare } from './statement.ts';
+import {
+  filing,
+  latestFiling,
+  logEvent,
+  logKey,
+  logOrigin,
+  numberGap,
+  restoration,
+} from '../engine/schema.ts';
+import { named } from '../engine/statement.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
 type Gap = Pick<InferSelectModel<typeof numberGap>, 'year' | 'after' | 'through'>;
 
@@ -13,7 +22,7 @@ interface Details extends Gap {
 }
 
 /** The faults of tables that log events describe, a line each: keys, origins of the log, and skipped numbers. */
-export function faultsInLogTables(database: Database): readonly string[] {
+export function faultsInLogTables(database: SqliteDatabase): readonly string[] {
   const all = database
     .select()
     .from(logEvent)
@@ -105,7 +114,7 @@ function namesOf({ year, after, through }: Gap): string {
  * and latest_filing has the last one. No leaf commits to the caller of a filing, but a filing that is moved to another caller breaks
  * the chains of both.
  */
-export function* faultsInChains(database: Database): Generator<string> {
+export function* faultsInChains(database: SqliteDatabase): Generator<string> {
   const { id, filingNo, callerId, previousId } = filing;
   const { byId, links, latest } = prepare(database, {
     byId: database

@@ -1,9 +1,10 @@
 import { asc, lt, sql } from 'drizzle-orm';
 import { sha256 } from '../../domain/sha256.ts';
+import { spentNonces } from '../engine/schema.ts';
+import { placeholdersFor } from '../engine/statement.ts';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
-import { spentNonces } from './schema.ts';
-import { type Database, placeholdersFor, prepare } from './statement.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
 /** Expired rows that are deleted with every row that is written: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;
@@ -28,7 +29,7 @@ interface Nonces {
 }
 
 /** The spent nonces of a database. */
-export function createNonces(database: Database): Nonces {
+export function createNonces(database: SqliteDatabase): Nonces {
   const { selectAll, insert, sweep } = prepare(database, {
     selectAll: database
       .select({ entries: spentNonces.entries, id: spentNonces.id })

@@ -1,8 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { type Event, type EventType, eventRetentionS, type NewEvent } from '../../domain/event.ts';
-import { eventLog, eventMark } from './schema.ts';
-import { type Database, named, placeholdersFor, prepare } from './statement.ts';
-import type { TrustedClock } from './trusted-clock.ts';
+import { eventLog, eventMark } from '../engine/schema.ts';
+import { named, placeholdersFor } from '../engine/statement.ts';
+import type { TrustedClock } from '../engine/trusted-clock.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
 /** The id of the head of all events. No caller has it. */
 export const everybody = 0;
@@ -31,7 +32,7 @@ interface Head {
 }
 
 /** Prepares the query of the newest event of a caller. */
-export function headReader({ $client: client }: Database): (callerId: number) => Head {
+export function headReader({ $client: client }: SqliteDatabase): (callerId: number) => Head {
   // Plain SQL, like the write: both run for each caller of each transaction.
   const select = client.prepare<[number], Head>(
     'SELECT sequence, position FROM event_head WHERE caller_id = ?',
@@ -45,7 +46,7 @@ export function headReader({ $client: client }: Database): (callerId: number) =>
  */
 export type Outbox = ReturnType<typeof createOutbox>;
 
-export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notAfter'>) {
+export function createOutbox(database: SqliteDatabase, clock: Pick<TrustedClock, 'notAfter'>) {
   const headOf = headReader(database);
   const { insertRow, insertMark, writeHead, sweep } = prepareWrites(database);
   const pending: NewEvent[] = [];
@@ -132,7 +133,7 @@ export function createOutbox(database: Database, clock: Pick<TrustedClock, 'notA
   };
 }
 
-const prepareWrites = (database: Database) => ({
+const prepareWrites = (database: SqliteDatabase) => ({
   ...prepare(database, {
     insertRow: database.insert(eventLog).values(placeholdersFor(eventLog)),
     insertMark: database.insert(eventMark).values(placeholdersFor(eventMark)),
@@ -175,7 +176,7 @@ export function readLine(line: string): LinedEvent {
 }
 
 /** Prepares the deletion of the oldest rows from before a time, Unix seconds, with their marks. */
-function createSweep(database: Database): (beforeS: number) => void {
+function createSweep(database: SqliteDatabase): (beforeS: number) => void {
   const { selectOldest, deleteRow } = prepare(database, {
     selectOldest: database
       .select(named({ id: eventLog.id, newestAtS: eventLog.newestAtS }))

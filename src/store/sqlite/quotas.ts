@@ -1,10 +1,11 @@
 import { and, eq, sql } from 'drizzle-orm';
+import { usage } from '../engine/schema.ts';
+import { placeholdersFor } from '../engine/statement.ts';
 import type { QuotaClaim } from '../store.ts';
-import { usage } from './schema.ts';
-import { type Database, placeholdersFor, prepare } from './statement.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
 /** Prepares the query of the calls of a caller in a month. */
-export function countCalls(database: Database) {
+export function countCalls(database: SqliteDatabase) {
   const isOfMonth = and(
     eq(usage.callerId, sql.placeholder('callerId')),
     eq(usage.month, sql.placeholder('month')),
@@ -17,7 +18,7 @@ export function countCalls(database: Database) {
 }
 
 /** Calls counted by caller and month. */
-export function createQuotas(database: Database) {
+export function createQuotas(database: SqliteDatabase) {
   const counted = countCalls(database);
   // Two statements are cheaper than one that returns what it changed.
   const { write } = prepare(database, {

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
+import type { NumberGap } from '../handlers/restorations.ts';
 import { faultsBySqlite } from './database.ts';
 import { busyTimeoutMs, readDatabase } from './reading.ts';
-import type { NumberGap } from './restorations.ts';
 import { schemaOf, tooNew } from './upgrade.ts';
 
 /** Facts about a database of any schema. */

@@ -1,10 +1,11 @@
+import { DatabaseError, type Reply } from '../engine/failure.ts';
 import '../../packaging/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
+import { noStorageErrors } from '../engine/failure.ts';
+import type { News } from '../engine/known-state.ts';
 import type { StoreOptions, StoreRequest } from '../store.ts';
-import type { Core, Reply } from './core.ts';
-import { noStorageErrors } from './failure.ts';
-import type { News } from './known-state.ts';
-import { DatabaseError, databaseFile } from './location.ts';
+import type { Core } from './core.ts';
+import { databaseFile } from './location.ts';
 
 /** A request to the thread of the store. The thread responds in the order of the requests. */
 export type WorkerRequest =
@@ -67,8 +68,7 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
   const timer = setInterval(check, checkEveryMs);
   port.on('message', (request: WorkerRequest) => {
     // An error here ends the thread, because nobody knows what was stored.
-    if (request.kind === 'EXECUTE')
-      return send({ kind: 'EXECUTED', replies: core.executeBatch(request.batch), ...news() });
+    if (request.kind === 'EXECUTE') return void execute(request.batch);
     try {
       send(respond(request));
     } catch (error) {
@@ -76,6 +76,12 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
     }
     if (request.kind === 'CLOSE') port.close();
   });
+
+  /** Has its replies before the next message is received: nothing in a batch waits for more than promises. */
+  async function execute(batch: readonly StoreRequest[]): Promise<void> {
+    const replies = await core.executeBatch(batch);
+    send({ kind: 'EXECUTED', replies, ...news() });
+  }
 
   /** What was not sent before. */
   function news(): News {

@@ -2,11 +2,10 @@ import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { unavailable } from '../../domain/reason.ts';
 import { startThread } from '../../packaging/packaged-files.ts';
+import { createBatcher } from '../engine/batcher.ts';
+import { DatabaseError, fateUnknown } from '../engine/failure.ts';
+import { createKnownState, derivedKey } from '../engine/known-state.ts';
 import type { Store, StoreOptions } from '../store.ts';
-import { createBatcher } from './batcher.ts';
-import { fateUnknown } from './failure.ts';
-import { createKnownState, derivedKey } from './known-state.ts';
-import { DatabaseError } from './location.ts';
 import type { WorkerRequest, WorkerResponse } from './thread.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';
@@ -112,7 +111,7 @@ function talkTo(worker: Worker, receive: (response: WorkerResponse) => void) {
   worker.on('messageerror', (error) => {
     // A response is missing now, so later ones would settle the wrong requests.
     lose(error);
-    worker.terminate();
+    void worker.terminate();
   });
   worker.on('exit', (code) => {
     lose(new Error(`The thread of the store ended with ${code}.`));

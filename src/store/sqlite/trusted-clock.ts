@@ -1,26 +1,15 @@
 import { desc } from 'drizzle-orm';
-import type { EvidenceLog } from './evidence-log.ts';
-import { filing, logEvent } from './schema.ts';
-import { type Database, named, prepare } from './statement.ts';
+import type { EvidenceLog } from '../engine/evidence-log.ts';
+import { filing, logEvent } from '../engine/schema.ts';
+import { named } from '../engine/statement.ts';
+import * as shared from '../engine/trusted-clock.ts';
+import { prepare, type SqliteDatabase } from './statement.ts';
 
-/**
- * The time of the newest filing, or the time that an operator accepted since, Unix seconds; undefined if there is neither. Other
- * records are stored with any clock, so their times may be wrong.
- */
-export interface TrustedClock {
-  read(): number | undefined;
-  /** The same, or a time of up to a day before, so that it is not read for each filing. `nowS` is the clock's, Unix seconds. */
-  about(nowS: number): number | undefined;
-  /**
-   * The time as of which expired rows may be deleted. The clock's `nowS` may be years ahead, so it is at most the trusted time, if
-   * there is one.
-   */
-  notAfter(nowS: number): number;
-}
-
-const dayS = 86_400;
-
-export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'events'>): TrustedClock {
+/** The trusted clock of a database. */
+export function createTrustedClock(
+  database: SqliteDatabase,
+  log: Pick<EvidenceLog, 'events'>,
+): shared.TrustedClock {
   const { newestFiling, logEvents } = prepare(database, {
     newestFiling: database
       .select(named({ filedAtS: filing.filedAtS, leafIndex: filing.leafIndex }))
@@ -32,7 +21,6 @@ export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'e
       .from(logEvent)
       .orderBy(desc(logEvent.sequence)),
   });
-  let known: { readonly atS: number | undefined; readonly events: number } | undefined;
 
   function read(): number | undefined {
     const filed = newestFiling.get();
@@ -44,13 +32,5 @@ export function createTrustedClock(database: Database, log: Pick<EvidenceLog, 'e
     return filed?.filedAtS;
   }
 
-  function about(nowS: number): number | undefined {
-    // An accepted clock is a log event.
-    const events = log.events();
-    const isNear = known?.atS !== undefined && Math.abs(nowS - known.atS) <= dayS;
-    if (known?.events !== events || !isNear) known = { atS: read(), events };
-    return known.atS;
-  }
-
-  return { read, about, notAfter: (nowS) => Math.min(nowS, about(nowS) ?? nowS) };
+  return shared.createTrustedClock(read, log);
 }

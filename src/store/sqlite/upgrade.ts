@@ -3,11 +3,12 @@ import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { readPackaged } from '../../packaging/packaged-files.ts';
+import { DatabaseError } from '../engine/failure.ts';
+import type { oldestVersion } from '../engine/schema.ts';
 import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { isInUse } from './folder-lock.ts';
-import { cannotUse, DatabaseError, databaseFile } from './location.ts';
+import { cannotUse, databaseFile } from './location.ts';
 import { readDatabase } from './reading.ts';
-import type { oldestVersion } from './schema.ts';
 
 const folder = 'src/store/sqlite/migrations';
 

@@ -36,6 +36,8 @@ import { businessScopes } from '../../support/tokens.ts';
 export interface StoreEngine {
   /** Opens the store of a folder, or creates it. */
   open(options: StoreOptions): Promise<Store>;
+  /** Copies what an open store has kept as a crash at this moment would leave it; by default its folder. */
+  copyAsCrashed?(dataDir: string, copy: string): void;
 }
 
 /** The options of stores in tests. */
@@ -76,9 +78,13 @@ export async function unanswered(store: Store, escrowId: string, lookUpAtMs: num
 }
 
 /** Copies a folder as a crash at this moment would leave it. */
-export function crashCopy(test: Cleanup, dataDir: string): string {
+export function crashCopy(
+  test: Cleanup,
+  dataDir: string,
+  copyAsCrashed: StoreEngine['copyAsCrashed'] = copyFolder,
+): string {
   const copy = join(temporaryFolder(test), 'copy');
-  copyFolder(dataDir, copy);
+  copyAsCrashed(dataDir, copy);
   return copy;
 }
 

@@ -58,8 +58,9 @@ async function openTestStore(t: TestContext, engine: fixtures.StoreEngine, dataD
       return another;
     },
     openAgain: () => openTestStore(t, engine, dataDir),
-    openCrashed: (copy?: string) => openTestStore(t, engine, copy ?? fixtures.crashCopy(t, dataDir)),
-    crashCopy: () => fixtures.crashCopy(t, dataDir),
+    openCrashed: (copy?: string) =>
+      openTestStore(t, engine, copy ?? fixtures.crashCopy(t, dataDir, engine.copyAsCrashed)),
+    crashCopy: () => fixtures.crashCopy(t, dataDir, engine.copyAsCrashed),
   }) as TestStore;
 }
 
@@ -71,8 +72,9 @@ export type GalleryStore = TestStore & {
 
 /** Makes tests that each have an open store of an engine. */
 export function storeTests(engine: fixtures.StoreEngine) {
-  const storeTest = (name: string, run: (store: TestStore, t: TestContext) => Promise<void>) =>
+  function storeTest(name: string, run: (store: TestStore, t: TestContext) => Promise<void>): void {
     test(name, async (t) => run(await openTestStore(t, engine, temporaryFolder(t)), t));
+  }
   return {
     /** A test of an empty store. */
     storeTest,

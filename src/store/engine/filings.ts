@@ -1,0 +1,176 @@
+import type { InferSelectModel } from 'drizzle-orm';
+import { dateOf, yearOf } from '../../domain/calendar.ts';
+import {
+  evidenceHash,
+  type Filing,
+  filingCapReached,
+  filingErased,
+  nextFilingNumber,
+  sequenceOfFiling,
+  yearOfFiling,
+} from '../../domain/filing.ts';
+import { clockError, findClockFault } from '../../domain/filing-clock.ts';
+import type { LaterRecord } from '../../domain/provenance.ts';
+import type { ApiError } from '../../domain/reason.ts';
+import type { EvidenceLog } from './evidence-log.ts';
+import type { Incidents } from './failure.ts';
+import { type Handlers, reads, writesLast } from './handlers.ts';
+import type { Outbox } from './parts.ts';
+import type { RecordCheck } from './record-check.ts';
+import type { filing } from './schema.ts';
+
+/** A row of a filing. */
+export type FilingRow = InferSelectModel<typeof filing>;
+
+/** A filing to store. */
+export type NewFiling = Omit<FilingRow, 'id' | 'previousId' | 'erasedAtS'> & { readonly year: number };
+
+/** A stored TRANSFER record. */
+export interface StoredRecord extends LaterRecord {
+  /** Unix seconds; the time of its leaf. */
+  readonly recordedAtS: number;
+  readonly salt: Buffer | null;
+  readonly leafIndex: number;
+}
+
+/** The tables of filings. The functions wait for nothing. */
+export interface FilingTables {
+  insert(row: NewFiling): void;
+  /** The last number of a year; undefined if it has none. */
+  lastOf(year: number): string | undefined;
+  /** The last number of a year that a restore skipped, 0 without one. */
+  floorOf(year: number): number;
+  /** How many filings a caller has of a year. */
+  countOf(of: { readonly callerId: number; readonly year: number }): number;
+  /** A filing with the name of its caller. */
+  find(filingNo: string): (FilingRow & { readonly caller: string }) | undefined;
+  /** The same, whether its caller is there or not. */
+  findSource(filingNo: string): FilingRow | undefined;
+  /** The TRANSFER records of a filing, in any order. */
+  transfersOf(filingNo: string): StoredRecord[];
+}
+
+/** What the handlers below need. */
+interface Parts {
+  readonly tables: FilingTables;
+  readonly incidents: Incidents;
+  readonly log: EvidenceLog;
+  readonly clock: { about(nowS: number): number | undefined };
+  readonly outbox: Outbox;
+  readonly check: RecordCheck;
+}
+
+/** Commands of filings that most calls make. Their handlers wait for nothing, which is faster than the others. */
+export type HotCommands = 'FileArtwork' | 'GetFiling' | 'GetProvenance';
+
+/** Their handlers. */
+export const createFilingHandlers = (parts: Parts): Handlers<HotCommands> => ({
+  FileArtwork: createFiling(parts),
+  ...createFindHandlers(parts),
+});
+
+/** The handler that files an artwork. It reads all that it needs before it changes anything. */
+function createFiling(parts: Parts): Handlers['FileArtwork'] {
+  const { tables, log, outbox, clock, incidents } = parts;
+  const nextNumber = createNumbers(parts);
+
+  function rejectWrongClock(nowS: number, setByS: number): void {
+    const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: clock.about(nowS), setByS });
+    if (fault === undefined) return;
+    incidents.count('clockRejections');
+    throw clockError(fault);
+  }
+
+  return writesLast(({ artwork, at, by, clockSetByS = 0, cap }) => {
+    const { timestamp } = at;
+    const filedAtS = Math.floor(at.atMs / 1000);
+    rejectWrongClock(filedAtS, clockSetByS);
+    const year = yearOf(timestamp);
+    const { callerId } = by;
+    if (cap !== undefined && tables.countOf({ callerId, year }) >= cap.filings)
+      throw filingCapReached(cap.filings, year, cap.endsInS);
+    const filingNo = nextNumber(year);
+    const hash = evidenceHash({ ...artwork, filingNo, timestamp });
+    const given = { filingNo, hash, timestamp };
+    const leaf = {
+      kind: 'FILING',
+      number: filingNo,
+      sequence: 1,
+      atS: filedAtS,
+      evidenceHash: hash,
+    } as const;
+    const logged = log.appendRecord(leaf);
+    outbox.add({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
+    tables.insert({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
+    return given;
+  });
+}
+
+/** Returns the function that gives the next number of a year. */
+function createNumbers({ tables, log, check }: Parts): (year: number) => string {
+  /** The last number of a year that was issued. */
+  function lastOf(year: number): string | undefined {
+    const newest = log.newestFiling();
+    if (newest !== undefined && yearOfFiling(newest) === year) return newest;
+    // The index has what is written.
+    log.write();
+    // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
+    const last = tables.lastOf(year);
+    check.lastFiling(year, last === undefined ? 0 : sequenceOfFiling(last));
+    return last;
+  }
+
+  /** The last number of a year that was skipped, according to the log or to a restoration that is not in the log yet. */
+  const floorOf = (year: number) => Math.max(tables.floorOf(year), log.index.skippedThrough(year));
+
+  return (year) => nextFilingNumber(year, lastOf(year), floorOf(year));
+}
+
+/** Handlers that find one filing. */
+function createFindHandlers({ tables, check }: Parts): Handlers<'GetFiling' | 'GetProvenance'> {
+  /** The result for a filing that is marked as erased. */
+  function erased(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): ApiError {
+    check.erasure(row);
+    return filingErased();
+  }
+
+  /** The result for a number that is not stored. */
+  function absent(filingNo: string): undefined {
+    check.absence(filingNo);
+  }
+
+  return {
+    GetFiling: reads(({ filingNo, owner }) => {
+      const row = tables.find(filingNo);
+      if (row === undefined) return absent(filingNo);
+      if (owner !== undefined && row.callerId !== owner) return undefined;
+      if (row.erasedAtS !== null) throw erased(row);
+      return toFiling(check.filing(row));
+    }),
+    GetProvenance: reads(({ filingNo }) => {
+      const source = tables.findSource(filingNo);
+      if (source === undefined) return absent(filingNo);
+      if (source.erasedAtS !== null) throw erased(source);
+      const { author, timestamp } = check.filing(source);
+      const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
+      const transfers = tables.transfersOf(filingNo);
+      const later = check.transfers(
+        filingNo,
+        transfers.sort((one, other) => one.sequence - other.sequence),
+      );
+      return { filingNo, author, records: [submitted, ...later.map(({ event, at }) => ({ event, at }))] };
+    }),
+  };
+}
+
+/** The filing of a row with the name of its caller. */
+export const toFiling = ({
+  id,
+  callerId,
+  filedAtS,
+  previousId,
+  salt,
+  leafIndex,
+  erasedAtS,
+  ...row
+}: FilingRow & { readonly caller: string }): Filing => row;
