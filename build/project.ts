@@ -9,7 +9,9 @@ export const projectFolder: string = join(import.meta.dirname, '..');
 export const packagedFiles: readonly string[] = [
   'docs/verify.html',
   'openapi.yaml',
-  ...globSync('src/store/sqlite/migrations/{*.sql,meta/_journal.json}', { cwd: projectFolder }).sort(),
+  ...globSync('src/store/{sqlite,postgres}/migrations/{*.sql,meta/_journal.json}', {
+    cwd: projectFolder,
+  }).sort(),
 ];
 
 /**
