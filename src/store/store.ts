@@ -297,3 +297,15 @@ export interface StoreOptions {
    */
   readonly madeLater?: readonly string[];
 }
+
+/** Where the database is, and the files that a connection needs. They are read at each connection. */
+export interface PostgresPlace {
+  /** As `parseUrl` takes it. */
+  readonly url: string;
+  readonly passwordFile?: string | undefined;
+  /** The authorities that may sign the certificate of the server, in place of those that Node.js knows. */
+  readonly caFile?: string | undefined;
+  /** The certificate of the client; both or none. */
+  readonly certificateFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+}

@@ -1,0 +1,65 @@
+import type { ClassifyError } from '../engine/failure.ts';
+
+/**
+ * SQLSTATEs for faults of the machine or its administration: no connection (08, but for a broken protocol), a server that takes no
+ * writes now (25006), a session that was ended because it was idle in a transaction (25P03, 25P04), no resources (53), a cancelled
+ * statement (57014), a server that stops or starts (57P), an error of the operating system (58).
+ */
+const machineFaults = /^(08(?!P01)...|25006|25P0[34]|53...|57014|57P..|58...)$/;
+
+/** Codes of Node.js for a connection that is lost or cannot be made. */
+const connectionFaults =
+  /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
+
+/** Errors of pg itself have no code. These say that the connection is gone; the versions of pg are pinned. */
+const lostConnections: readonly string[] = [
+  'Connection terminated unexpectedly',
+  'Connection terminated',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+  'Query read timeout',
+];
+
+/** Whether an error comes from the machine: the connection, the server, its disk, or its memory. */
+export function isMachineFault(error: unknown): error is Error {
+  const code = codeOf(error);
+  if (machineFaults.test(code) || connectionFaults.test(code)) return true;
+  return chainOf(error).some(({ message }) => lostConnections.includes(message));
+}
+
+/** Whether an error says that data or an index are damaged. */
+export function isDamage(error: unknown): error is Error {
+  return /^XX00[12]$/.test(codeOf(error));
+}
+
+/** Whether the transaction may succeed if it is repeated: another one was in its way. */
+export function isRepeatable(error: unknown): boolean {
+  return /^(40001|40P01|55P03)$/.test(codeOf(error));
+}
+
+/** Whether an error says that another row has this value already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return codeOf(error) === '23505';
+}
+
+/** Whether an error says that a row breaks a rule of its table. */
+export function isConstraintFailure(error: unknown): boolean {
+  return /^23...$/.test(codeOf(error));
+}
+
+/** As `createIncidents` asks. That another transaction was in the way is neither. */
+export const classifyError: ClassifyError = (error) => {
+  if (isDamage(error)) return 'DAMAGE';
+  return isMachineFault(error) ? 'FAULT' : undefined;
+};
+
+/** The SQLSTATE, or the code of Node.js; empty if there is none. */
+export function codeOf(error: unknown): string {
+  const coded = chainOf(error).find((one) => 'code' in one && typeof one.code === 'string');
+  return coded === undefined ? '' : String((coded as NodeJS.ErrnoException).code);
+}
+
+/** An error and its causes: drizzle wraps the errors of the driver. */
+function chainOf(error: unknown): Error[] {
+  return error instanceof Error ? [error, ...chainOf(error.cause)] : [];
+}
