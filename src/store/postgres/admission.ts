@@ -1,0 +1,300 @@
+import { sha256 } from '../../domain/sha256.ts';
+import { type ClaimedKey, claimedKey, replacedOutcome, resultOfClaim } from '../engine/idempotency.ts';
+import type { RequestParts } from '../engine/requests.ts';
+import {
+  type Admission,
+  idempotencyRetentionS,
+  type NonceClaim,
+  nonceRetentionS,
+  type QuotaClaim,
+} from '../store.ts';
+import { insertRows } from './insert-rows.ts';
+import type { Queries } from './leaf-rows.ts';
+
+/** Expired rows that are deleted for each claim of a batch: more than one, so that they cannot pile up. */
+const sweptWithEach = 2;
+
+/** As `createAdmission` makes it. */
+export type PostgresAdmission = ReturnType<typeof createAdmission>;
+
+/**
+ * Admits the requests of a batch. `read` claims their nonces and reads their keys and quotas in one round trip, the functions of
+ * `parts` decide by that, and `flush` sends what was decided.
+ */
+export function createAdmission(queries: Queries) {
+  const nonces = createNonces(queries);
+  const keys = createKeys(queries);
+  const quotas = createQuotas(queries);
+  const all = [nonces, keys, quotas];
+  return {
+    parts: {
+      spendNonce: nonces.spend,
+      keys: keys.parts,
+      quotas: quotas.parts,
+    } satisfies Partial<RequestParts>,
+    read: (admissions: readonly Admission[]): readonly Promise<void>[] =>
+      all.flatMap((each) => each.read(admissions)),
+    flush: (): readonly Promise<unknown>[] => all.flatMap((each) => each.flush()),
+    end: (): void => {
+      for (const each of all) each.end();
+    },
+    /** Sends the counts of calls, for a command that reads them in the table. */
+    flushCalls: quotas.flush,
+    load: nonces.load,
+    committed: nonces.committed,
+    rolledBack: nonces.rolledBack,
+    countNonces: nonces.count,
+  };
+}
+
+function createNonces(queries: Queries) {
+  /** Nonces that were claimed for this batch and not spent in it yet, by their fingerprints. */
+  const claimed = new Set<string>();
+  /** All nonces that were spent before this time, Unix seconds, are deleted. */
+  let sweptTo = 0;
+  let sweepAtS = 0;
+  /** How many nonces this batch spends. */
+  let spent = 0;
+  /** The number of nonces in the table, with and without this transaction. */
+  let count = 0;
+  let durableCount = 0;
+
+  async function claim(wanted: ReadonlyMap<string, number>): Promise<void> {
+    const { rows } = await queries.query<{ fingerprint: string; isNew: boolean }>({
+      ...claimNonces,
+      values: [[...wanted.keys()], [...wanted.values()]],
+    });
+    for (const { fingerprint, isNew } of rows) {
+      claimed.add(fingerprint);
+      if (isNew) count += 1;
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const beforeS = sweepAtS - 2 * nonceRetentionS;
+    const { rows } = await queries.query<{ to: number | null; gone: number }>({
+      ...deleteNonces,
+      values: [sweptTo, beforeS, spent * sweptWithEach],
+    });
+    sweptTo = rows[0]?.to ?? sweptTo;
+    count -= rows[0]?.gone ?? 0;
+  }
+
+  return {
+    spend: ({ keyId, nonce }: NonceClaim, _: number, at: number): boolean => {
+      if (!claimed.delete(fingerprintOf(keyId, nonce))) return false;
+      spent += 1;
+      sweepAtS = at;
+      return true;
+    },
+    read: (admissions: readonly Admission[]): Promise<void>[] => {
+      const wanted = new Map<string, number>();
+      for (const { nonce, nowS } of admissions) {
+        if (nonce === undefined) continue;
+        const fingerprint = fingerprintOf(nonce.keyId, nonce.nonce);
+        if (!wanted.has(fingerprint)) wanted.set(fingerprint, nowS);
+      }
+      return wanted.size === 0 ? [] : [claim(wanted)];
+    },
+    flush: (): Promise<unknown>[] => {
+      // Of requests that this batch did not execute in the end.
+      const unused = [...claimed];
+      const released =
+        unused.length === 0
+          ? []
+          : [queries.query('DELETE FROM nonce WHERE fingerprint = ANY($1::bigint[])', [unused])];
+      count -= unused.length;
+      return spent === 0 ? released : [...released, sweep()];
+    },
+    end: (): void => {
+      claimed.clear();
+      spent = 0;
+    },
+    load: async (): Promise<void> => {
+      const { rows } = await queries.query<{ n: number }>('SELECT count(*) AS n FROM nonce');
+      count = durableCount = rows[0]?.n ?? 0;
+    },
+    committed: (): void => {
+      durableCount = count;
+    },
+    rolledBack: (): void => {
+      count = durableCount;
+    },
+    count: (): number => durableCount,
+  };
+}
+
+/**
+ * The first 64 bits of the SHA-256 of the key and the nonce, as a signed integer. With 10 million nonces, a new one has the
+ * fingerprint of another once in 10^12 calls, and is then rejected as spent. Nobody can aim at that.
+ */
+const fingerprintOf = (keyId: number, nonce: string): string =>
+  sha256(`${keyId} ${nonce}`).readBigInt64LE(0).toString();
+
+/** A nonce that was spent long enough ago can be spent again. In the order of the index, so that two batches cannot block each other. */
+const claimNonces = {
+  name: 'claim nonces',
+  text: `INSERT INTO nonce (fingerprint, at_s)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS given (fingerprint, at_s) ORDER BY fingerprint
+    ON CONFLICT (fingerprint) DO UPDATE SET at_s = excluded.at_s
+      WHERE abs(nonce.at_s - excluded.at_s) >= ${nonceRetentionS}
+    RETURNING fingerprint::text, xmax = 0 AS "isNew"`,
+};
+
+const deleteNonces = {
+  name: 'delete nonces',
+  text: `WITH expired AS (
+      SELECT fingerprint FROM nonce WHERE at_s >= $1 AND at_s < $2 ORDER BY at_s LIMIT $3
+    ), gone AS (
+      DELETE FROM nonce USING expired WHERE nonce.fingerprint = expired.fingerprint RETURNING at_s
+    )
+    SELECT max(at_s) AS to, count(*) AS gone FROM gone`,
+};
+
+function createKeys(queries: Queries) {
+  const known = new Map<string, ClaimedKey>();
+  const kept = new Map<string, ClaimedKey>();
+  const replaced: { readonly callerId: number; readonly key: string; readonly outcome: Buffer }[] = [];
+  let forgottenS = 0;
+  let claims = 0;
+
+  async function select(callerIds: readonly number[], keys: readonly string[]): Promise<void> {
+    const { rows } = await queries.query<ClaimedKey>({ ...selectKeys, values: [callerIds, keys] });
+    for (const row of rows) known.set(nameOf(row), row);
+  }
+
+  const parts: RequestParts['keys'] = {
+    find: (claim, sweepAtS) => {
+      const row = known.get(nameOf(claim));
+      const isForgotten = row === undefined || row.claimedAtS <= sweepAtS - idempotencyRetentionS;
+      return isForgotten ? undefined : resultOfClaim(row, claim);
+    },
+    keep: (claim, nowS, kind, outcome) => {
+      const row = claimedKey(claim, nowS, kind, outcome);
+      if (row === undefined) return;
+      known.set(nameOf(row), row);
+      kept.set(nameOf(row), row);
+    },
+    replace: ({ callerId, key }, result) => {
+      const outcome = replacedOutcome(result);
+      if (outcome !== undefined) replaced.push({ callerId, key, outcome });
+    },
+  };
+
+  return {
+    parts,
+    read: (admissions: readonly Admission[]): Promise<void>[] => {
+      const wanted = admissions.flatMap(({ idempotency }) => idempotency ?? []);
+      claims = wanted.length;
+      const last = admissions.findLast(({ idempotency }) => idempotency !== undefined);
+      if (last === undefined) return [];
+      forgottenS = (last.sweepAtS ?? last.nowS) - idempotencyRetentionS;
+      return [
+        select(
+          wanted.map(({ callerId }) => callerId),
+          wanted.map(({ key }) => key),
+        ),
+      ];
+    },
+    flush: (): Promise<unknown>[] => [
+      ...insertRows(queries, 'idempotency_key', [...kept.values()], replaceForgotten),
+      ...replaced.map(({ callerId, key, outcome }) =>
+        queries.query({ ...replaceOutcome, values: [callerId, key, outcome] }),
+      ),
+      ...(claims === 0
+        ? []
+        : [queries.query({ ...deleteKeys, values: [forgottenS, claims * sweptWithEach] })]),
+    ],
+    end: (): void => {
+      known.clear();
+      kept.clear();
+      replaced.length = 0;
+      claims = 0;
+    },
+  };
+}
+
+const nameOf = ({ callerId, key }: { readonly callerId: number; readonly key: string }): string =>
+  `${callerId} ${key}`;
+
+const selectKeys = {
+  name: 'select keys',
+  text: `SELECT caller_id AS "callerId", key, fingerprint, claimed_at_s AS "claimedAtS",
+      instruction_id AS "instructionId", outcome, request_id AS "requestId"
+    FROM idempotency_key JOIN unnest($1::bigint[], $2::text[]) AS given (caller_id, key) USING (caller_id, key)`,
+};
+
+/** What was found was forgotten: otherwise the call would be a replay. */
+const replaceForgotten = `ON CONFLICT (caller_id, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+  claimed_at_s = excluded.claimed_at_s, instruction_id = excluded.instruction_id, outcome = excluded.outcome,
+  request_id = excluded.request_id`;
+
+const replaceOutcome = {
+  name: 'replace outcome',
+  text: 'UPDATE idempotency_key SET outcome = $3 WHERE caller_id = $1 AND key = $2',
+};
+
+const deleteKeys = {
+  name: 'delete keys',
+  text: `DELETE FROM idempotency_key WHERE (caller_id, key) IN (
+    SELECT caller_id, key FROM idempotency_key WHERE claimed_at_s <= $1 ORDER BY claimed_at_s LIMIT $2)`,
+};
+
+function createQuotas(queries: Queries) {
+  /** The calls of a caller and month, and whether this batch counted some. */
+  const usages = new Map<string, { readonly callerId: number; readonly month: string; calls: number }>();
+  const counted = new Set<string>();
+
+  async function select(claims: readonly QuotaClaim[]): Promise<void> {
+    const { rows } = await queries.query<{ callerId: number; month: string; calls: number }>({
+      ...selectUsage,
+      values: [claims.map(({ callerId }) => callerId), claims.map(({ month }) => month)],
+    });
+    for (const row of rows) usages.set(usageOf(row), row);
+  }
+
+  const parts: RequestParts['quotas'] = {
+    take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }) => {
+      const name = usageOf({ callerId, month });
+      const usage = usages.get(name) ?? { callerId, month, calls: 0 };
+      if (usage.calls + 1 > limit) return undefined;
+      usage.calls += 1;
+      usages.set(name, usage);
+      counted.add(name);
+      return usage.calls;
+    },
+    counted: (claim) => usages.get(usageOf(claim))?.calls ?? 0,
+  };
+
+  return {
+    parts,
+    read: (admissions: readonly Admission[]): Promise<void>[] => {
+      const claims = admissions.flatMap(({ quota }) => quota ?? []);
+      const distinct = [...new Map(claims.map((claim) => [usageOf(claim), claim])).values()];
+      return distinct.length === 0 ? [] : [select(distinct)];
+    },
+    flush: (): readonly Promise<unknown>[] => {
+      const rows = [...counted].flatMap((name) => usages.get(name) ?? []);
+      counted.clear();
+      return insertRows(
+        queries,
+        'usage',
+        rows,
+        'ON CONFLICT (caller_id, month) DO UPDATE SET calls = excluded.calls',
+      );
+    },
+    end: (): void => {
+      usages.clear();
+      counted.clear();
+    },
+  };
+}
+
+const usageOf = ({ callerId, month }: { readonly callerId: number; readonly month: string }): string =>
+  `${callerId} ${month}`;
+
+const selectUsage = {
+  name: 'select usage',
+  text: `SELECT caller_id AS "callerId", month, calls
+    FROM usage JOIN unnest($1::bigint[], $2::text[]) AS given (caller_id, month) USING (caller_id, month)`,
+};

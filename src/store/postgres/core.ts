@@ -1,0 +1,334 @@
+import { randomInt } from 'node:crypto';
+import { ApiError } from '../../domain/reason.ts';
+import { apiErrorData } from '../../domain/violation.ts';
+import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
+import { charactersIn } from '../engine/costs.ts';
+import {
+  cannotWork,
+  createIncidents,
+  driverError,
+  type Failed,
+  fateUnknown,
+  type Incidents,
+  internalError,
+  nothingStored,
+  type Reply,
+  unavailableFor,
+} from '../engine/failure.ts';
+import { createRequests } from '../engine/requests.ts';
+import type { Command, CommandResult, Kind, Result, StoreMetrics, StoreRequest } from '../store.ts';
+import { createAdmission, type PostgresAdmission } from './admission.ts';
+import { watchCredentials } from './credentials.ts';
+import { createHandlers } from './handlers.ts';
+import type { Queries } from './leaf-rows.ts';
+import type { Line } from './line.ts';
+import { all } from './needed.ts';
+import { classifyError, isMachineFault, isRepeatable } from './postgres-errors.ts';
+
+/** Characters in the replies of a batch after which it ends, so that other work has its turn. */
+const repliedCharactersMax = 500_000;
+
+/** How often a transaction is tried that another one was in the way of. */
+const triesMax = 4;
+
+/** It is not known whether a transaction was committed. */
+class FateUnknown extends Error {}
+
+/** Bounds of the distribution of requests in a transaction. */
+const requestBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
+
+/** As `openCore` makes it. */
+export type Core = Awaited<ReturnType<typeof openCore>>;
+
+/** Opens the core of the engine on a connection that nobody else uses: one transaction for each batch of requests. */
+export async function openCore(line: Line) {
+  const incidents = createIncidents(classifyError);
+  const { rows } = await line.query<{ secret: Buffer }>('SELECT secret FROM deployment');
+  const secret = rows[0]?.secret;
+  if (secret === undefined) throw new Error('The database has no deployment row.');
+  const handlers = createHandlers(line, secret, incidents);
+  const admission = createAdmission(line);
+  const perform = createPerformance(line, incidents, handlers, admission);
+  const requests = createRequests({
+    ...{ handlers: handlers.all, callers: handlers.callers, outbox: handlers.outbox, perform },
+    ...admission.parts,
+  });
+  const transactions = createTransactions(line, { ...handlers, ...requests, admission });
+  const credentials = await watchCredentials(line);
+  await transactions.load();
+
+  /** Executes a batch in one transaction. If that fails, each half of it. */
+  async function attempt(batch: readonly StoreRequest[], tries = 1): Promise<readonly Reply[]> {
+    const isWriting = batch.some(requests.writes);
+    try {
+      return await transactions.run(batch, isWriting);
+    } catch (thrown) {
+      const error = driverError(thrown);
+      if (error instanceof FateUnknown)
+        return batch.map(() => ({ failure: unavailableFor(fateUnknown, error) }));
+      if (isRepeatable(error) && tries < triesMax) return attempt(batch, tries + 1);
+      if (!isMachineFault(error) && batch.length > 1) return halved(batch);
+      incidents.meet(error, isWriting ? 'write' : 'read');
+      if (isMachineFault(error)) {
+        const failure = unavailableFor(isWriting ? nothingStored : cannotWork, error);
+        return batch.map(() => ({ failure }));
+      }
+      await keepAdmission(batch);
+      return batch.map(() => ({ failure: internalError(error) }));
+    }
+  }
+
+  /** Stores the admission of a request whose command has failed. */
+  async function keepAdmission([request]: readonly StoreRequest[]): Promise<void> {
+    const { share, admission, effect } = request ?? {};
+    if (admission !== undefined && effect !== undefined) await attempt([{ share, admission }]);
+  }
+
+  async function halved(batch: readonly StoreRequest[]): Promise<readonly Reply[]> {
+    const first = batch.slice(0, Math.ceil(batch.length / 2));
+    const replies = await attempt(first);
+    if (replies.length < first.length) return replies;
+    return [...replies, ...(await attempt(batch.slice(first.length)))];
+  }
+
+  return {
+    secret,
+    /** As that of SQLite. */
+    executeBatch: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
+      const replies = await attempt(batch);
+      if (batch.some(requests.changesCredentials)) await credentials.read();
+      return replies;
+    },
+    changedCredentials: credentials.changed,
+    takeEventNews: handlers.outbox.takeNews,
+    storageErrors: incidents.storageErrors,
+    metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => ({
+      ...transactions.metrics(),
+      nonces: admission.countNonces(),
+      incidents: incidents.counts(),
+      files: undefined,
+    }),
+  };
+}
+
+type Handlers = ReturnType<typeof createHandlers>;
+
+/** What a transaction changes in memory, and the functions that execute its requests. */
+type TransactionParts = Omit<Handlers, 'all'> & {
+  readonly admission: PostgresAdmission;
+  readonly execute: (request: StoreRequest) => Reply | Promise<Reply>;
+};
+
+/** Runs transactions of several requests, and measures those that write. */
+function createTransactions(line: Line, parts: TransactionParts) {
+  const { log, outbox, filings, admission } = parts;
+  const { batches, begin, executeSome, commit } = createSteps(line, parts);
+  const transactionRequests = createDistribution(requestBounds);
+  const transactionSeconds = createDistribution(durationBoundsS);
+  const commitSeconds = createDistribution(durationBoundsS);
+
+  async function transact(batch: readonly StoreRequest[], isWriting: boolean): Promise<readonly Reply[]> {
+    try {
+      await begin(batch, isWriting);
+      const replies = await executeSome(batch);
+      await (isWriting ? commitSeconds.timed(() => commit(true)) : commit(false));
+      for (const part of [log.log, outbox, admission]) part.committed();
+      return replies;
+    } catch (error) {
+      // A lost connection has rolled back already.
+      await line.query('ROLLBACK').catch(rejectUnlessMachineFault);
+      for (const part of [log.log, outbox, filings, admission]) part.rolledBack();
+      throw error;
+    }
+  }
+
+  return {
+    run: async (batch: readonly StoreRequest[], isWriting: boolean): Promise<readonly Reply[]> => {
+      if (!isWriting) return transact(batch, false);
+      const replies = await transactionSeconds.timed(() => transact(batch, true));
+      transactionRequests.add(replies.length);
+      return replies;
+    },
+    /** Reads the tree of the log, and what else is kept in memory. */
+    load: async (): Promise<void> => {
+      await begin([], false);
+      await log.load();
+      await admission.load();
+      await batches.load();
+      await line.query('COMMIT');
+    },
+    metrics: () => ({
+      transactionRequests: transactionRequests.data(),
+      transactionSeconds: transactionSeconds.data(),
+      commitSeconds: commitSeconds.data(),
+    }),
+  };
+}
+
+function rejectUnlessMachineFault(error: unknown): void {
+  if (!isMachineFault(error)) throw error;
+}
+
+/** The steps of a transaction. */
+function createSteps(line: Line, { log, times, outbox, filings, admission, execute }: TransactionParts) {
+  const batches = createBatches(line);
+  return {
+    batches,
+    /** Begins a transaction, and reads what its requests need, in one round trip. */
+    begin: async (batch: readonly StoreRequest[], isWriting: boolean): Promise<void> => {
+      line.begin();
+      filings.begin();
+      times.forget();
+      admission.end();
+      const admissions = batch.flatMap((request) => request.admission ?? []);
+      const commands = batch.flatMap(({ effect }) => effect ?? []);
+      const begun = line.query('BEGIN');
+      const sizes = line.query<{ leaves: number; events: number }>(selectSizes);
+      const inserted = isWriting ? batches.insert() : [];
+      await all([begun, sizes, ...inserted, ...admission.read(admissions), ...filings.read(commands)]);
+      const { leaves = 0, events = 0 } = (await sizes).rows[0] ?? {};
+      log.begin(leaves, events);
+    },
+    /** Executes requests until their replies are long. */
+    executeSome: async (batch: readonly StoreRequest[]): Promise<Reply[]> => {
+      const replies: Reply[] = [];
+      let characters = 0;
+      for (const request of batch) {
+        const executing = execute(request);
+        const reply = executing instanceof Promise ? await executing : executing;
+        replies.push(reply);
+        characters += charactersIn(reply);
+        if (characters > repliedCharactersMax) break;
+      }
+      return replies;
+    },
+    /**
+     * Sends all that is not stored yet and commits, in one round trip: if a statement fails, PostgreSQL rolls back. If the
+     * connection is lost meanwhile, asks the database which it was.
+     */
+    commit: async (isWriting: boolean): Promise<void> => {
+      log.log.write();
+      await outbox.prepare();
+      const sent = [...filings.flush(), ...log.flush(), ...outbox.flush(), ...admission.flush()];
+      const committed = line.query('COMMIT');
+      try {
+        await all([...sent, committed]);
+        const { command } = await committed;
+        if (command !== 'COMMIT') throw new Error(`PostgreSQL answered ${command} to COMMIT.`);
+      } catch (error) {
+        if (!isWriting || !isMachineFault(error)) throw error;
+        const isCommitted = await line.wasCommitted(batches.newest());
+        if (isCommitted === true) return;
+        if (isCommitted === false) throw error;
+        // What this process remembers may not be what is stored.
+        const unknown = new FateUnknown(error.message);
+        line.lose(unknown);
+        throw unknown;
+      }
+    },
+  };
+}
+
+/** Batches that are kept for a question about the newest. */
+const batchesKept = 100;
+
+/**
+ * Numbers the transactions that write. Each leaves a row, which tells after a lost connection whether it was committed. The number of
+ * PostgreSQL's own transactions cannot: after a crash it is given out again.
+ */
+function createBatches(queries: Queries) {
+  let newest = randomInt(2 ** 47);
+  return {
+    newest: (): number => newest,
+    insert: (): Promise<unknown>[] => {
+      newest += 1;
+      const inserted = queries.query({ ...insertBatch, values: [newest] });
+      const isDue = newest % batchesKept === 0;
+      return isDue ? [inserted, queries.query('DELETE FROM batch WHERE id < $1', [newest])] : [inserted];
+    },
+    /** Removes those of earlier processes. */
+    load: () => queries.query('DELETE FROM batch'),
+  };
+}
+
+const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES ($1)' };
+
+const selectSizes = {
+  name: 'select sizes',
+  text: `SELECT (SELECT coalesce(max(id) + 1, 0) FROM log_leaf) AS leaves,
+    (SELECT coalesce(max(sequence), 0) FROM log_event) AS events`,
+};
+
+/** Returns the function that executes a command. It throws errors that end the batch. */
+function createPerformance(
+  queries: Queries,
+  incidents: Incidents,
+  { all: handlers, log, filings, times, outbox }: Handlers,
+  admission: Pick<PostgresAdmission, 'flushCalls'>,
+): (command: Command) => CommandResult | Failed | Promise<CommandResult | Failed> {
+  const isHot = ({ kind }: Command): boolean =>
+    kind === 'FileArtwork' || kind === 'GetFiling' || kind === 'GetProvenance';
+
+  function run<K extends Kind>(command: Command<K>): Result<K> | Promise<Result<K>> {
+    return (handlers[command.kind] as unknown as Handlers['all'][K]).run(command);
+  }
+
+  function done(result: Result): CommandResult {
+    outbox.keep();
+    return { kind: 'DONE', result, isReplay: false };
+  }
+
+  function failed({ kind }: Command, thrown: unknown): CommandResult | Failed {
+    const error = driverError(thrown);
+    log.log.drop();
+    outbox.drop();
+    if (error instanceof ApiError)
+      return { kind: 'REJECTED', apiError: apiErrorData(error), isReplay: false };
+    incidents.meet(error, handlers[kind].isWriting ? 'write' : 'read');
+    return { failure: internalError(error) };
+  }
+
+  /** Commands that most calls make change nothing until their rows are sent with those of the batch. */
+  function performHot(command: Command): CommandResult | Failed | Promise<CommandResult | Failed> {
+    const succeeded = (result: Result) => {
+      log.log.keep();
+      return done(result);
+    };
+    const rejected = (error: unknown) => {
+      if (!(error instanceof ApiError)) throw error;
+      return failed(command, error);
+    };
+    let result: Result | Promise<Result>;
+    try {
+      result = run(command);
+    } catch (error) {
+      return rejected(error);
+    }
+    return result instanceof Promise ? result.then(succeeded, rejected) : succeeded(result);
+  }
+
+  async function performCold(command: Command): Promise<CommandResult | Failed> {
+    const { isWriting } = handlers[command.kind];
+    log.log.write();
+    times.forget();
+    await all([
+      ...filings.flush(),
+      ...log.flush(),
+      ...admission.flushCalls(),
+      queries.query('SAVEPOINT effect'),
+    ]);
+    try {
+      const result = await run(command);
+      log.log.write();
+      await all([...log.flush(), queries.query('RELEASE SAVEPOINT effect')]);
+      if (isWriting) filings.forget();
+      return done(result);
+    } catch (error) {
+      if (isMachineFault(driverError(error))) throw error;
+      await queries.query('ROLLBACK TO SAVEPOINT effect');
+      return failed(command, error);
+    }
+  }
+
+  return (command) => (isHot(command) ? performHot(command) : performCold(command));
+}

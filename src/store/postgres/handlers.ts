@@ -1,0 +1,120 @@
+import { retentionYears } from '../../domain/filing.ts';
+import type { Incidents } from '../engine/failure.ts';
+import { createFilingHandlers, type FilingTables } from '../engine/filings.ts';
+import { type Handlers, writesLast } from '../engine/handlers.ts';
+import type { Erasure } from '../engine/parts.ts';
+import { createRecordCheck } from '../engine/record-check.ts';
+import { createTrustedClock } from '../engine/trusted-clock.ts';
+import { createSharedHandlers } from '../handlers/all-handlers.ts';
+import { createEventReads } from './events.ts';
+import { createFilingReads, createFilingTables } from './filings.ts';
+import type { Queries } from './leaf-rows.ts';
+import { createPostgresLog } from './log.ts';
+import { all, Needed, whenRead } from './needed.ts';
+import { createOutbox } from './outbox.ts';
+import { forHandlers } from './statement.ts';
+
+/** Makes the handlers of all commands, and what they share with the transaction that they run in. */
+export function createHandlers(queries: Queries, secret: Uint8Array, incidents: Incidents) {
+  const log = createPostgresLog(queries, incidents);
+  const times = createTimes(queries, () => all([...filings.flush(), ...log.flush()]));
+  const clock = createTrustedClock(times.read, log.log);
+  const outbox = createOutbox(queries, async (nowS) => whenRead(() => clock.notAfter(nowS)));
+  const check = createRecordCheck({ ...log.log, leaves: log.leaves }, incidents);
+  const filings = createFilingTables(queries);
+  const filingReads = createFilingReads(queries);
+  const insert: FilingTables['insert'] = (row) => {
+    filings.tables.insert(row);
+    times.forget();
+  };
+  const shared = createSharedHandlers({
+    database: forHandlers(queries),
+    ...{ secret, incidents, outbox },
+    log: log.forHandlers,
+    check: whenAllRead(check),
+    clock: whenAllRead({ read: clock.read, notAfter: clock.notAfter }),
+    events: createEventReads(queries),
+    filings: filingReads,
+    countCalls: async ({ callerId, month }) => {
+      const { rows } = await queries.query<{ calls: number }>(
+        'SELECT calls FROM usage WHERE caller_id = $1 AND month = $2',
+        [callerId, month],
+      );
+      return rows[0]?.calls ?? 0;
+    },
+    erasure: createErasure(queries),
+  });
+  const hot = createFilingHandlers({
+    ...{ tables: { ...filings.tables, insert }, incidents, log: log.log, clock, outbox, check },
+  });
+  const handlers: Handlers = {
+    ...shared.all,
+    FileArtwork: { ...hot.FileArtwork, run: (command) => whenRead(() => hot.FileArtwork.run(command)) },
+    GetFiling: { ...hot.GetFiling, run: (command) => whenRead(() => hot.GetFiling.run(command)) },
+    GetProvenance: { ...hot.GetProvenance, run: (command) => whenRead(() => hot.GetProvenance.run(command)) },
+    RewriteNothing: writesLast(async () => {
+      await queries.query('UPDATE schema_version SET version = version');
+      return undefined;
+    }),
+  };
+  return { all: handlers, callers: shared.callers, log, times, outbox, filings };
+}
+
+type Functions<T> = { readonly [Name in keyof T]: (...args: never[]) => unknown };
+
+/** The same functions, each run when all that it needs was read. */
+function whenAllRead<T extends Functions<T>>(functions: T) {
+  const entries = Object.entries<(...args: unknown[]) => unknown>(functions as never);
+  const waiting = entries.map(([name, run]) => [
+    name,
+    async (...args: unknown[]) => whenRead(() => run(...args)),
+  ]);
+  return Object.fromEntries(waiting);
+}
+
+/** Reads the trusted time, once for as long as nothing is filed. */
+function createTimes(queries: Queries, flush: () => Promise<void>) {
+  let known: { readonly atS: number | undefined } | undefined;
+
+  async function select(): Promise<void> {
+    await flush();
+    const { rows } = await queries.query<{ atS: number | null }>(selectTime);
+    known = { atS: rows[0]?.atS ?? undefined };
+  }
+
+  return {
+    read: (): number | undefined => {
+      if (known === undefined) throw new Needed('The trusted time', select);
+      return known.atS;
+    },
+    forget: (): void => {
+      known = undefined;
+    },
+  };
+}
+
+/** The time of the newest filing, or the one that an operator accepted since. */
+const selectTime = {
+  name: 'select time',
+  text: `SELECT coalesce(
+      (SELECT time_s FROM log_event WHERE kind = 'CLOCK_ACCEPTED'
+        AND leaf_index > coalesce((SELECT leaf_index FROM filing ORDER BY id DESC LIMIT 1), -1)
+        ORDER BY sequence DESC LIMIT 1),
+      (SELECT filed_at_s FROM filing ORDER BY id DESC LIMIT 1)) AS "atS"`,
+};
+
+function createErasure(queries: Queries): Erasure {
+  return {
+    begin: async () => {},
+    endOfRetention: async (nowS) => {
+      const { rows } = await queries.query<{ end: number }>({ ...selectEnd, values: [nowS] });
+      return rows[0]?.end ?? 0;
+    },
+  };
+}
+
+/** A day earlier, since a day ends later in the west than in UTC. */
+const selectEnd = {
+  name: 'select end',
+  text: `SELECT floor(extract(epoch FROM least(to_timestamp($1), now()) - interval '${retentionYears} years 1 day'))::bigint AS end`,
+};

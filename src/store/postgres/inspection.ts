@@ -1,0 +1,173 @@
+import { desc, eq } from 'drizzle-orm';
+import type pg from 'pg';
+import { createIncidents, DatabaseError } from '../engine/failure.ts';
+import { apiKey, caller, deployment, filing } from '../engine/schema.ts';
+import { keyColumns } from '../handlers/callers.ts';
+import { createTreeReads } from '../handlers/evidence-handlers.ts';
+import { logNamesIn, logStateIn } from '../handlers/log-handlers.ts';
+import { createNumberMetrics } from '../handlers/metrics.ts';
+import { lastRestoration } from '../handlers/restorations.ts';
+import { createWebhookRows, toWebhook } from '../handlers/webhooks.ts';
+import type { LogNames, LogState } from '../log-commands.ts';
+import type { PostgresPlace, ReadTree } from '../store.ts';
+import { connect, refuseUnsafe } from './connection.ts';
+import { createFilingReads } from './filings.ts';
+import { createHandlers } from './handlers.ts';
+import { classifyError } from './postgres-errors.ts';
+import { forHandlers } from './statement.ts';
+import { migrate, migrations, schemaOf, tooNew } from './upgrade.ts';
+
+/** What an upgrade would do. */
+export interface PlannedUpgrade {
+  readonly schema: number;
+  readonly newSchema: number;
+  /** The names of the migrations to run. */
+  readonly migrations: readonly string[];
+}
+
+/** A report about a database. */
+export type Inspection<T> = Awaited<ReturnType<typeof inspectDatabase<T>>>;
+
+/** Platforms in a report, at most. */
+const capsMax = 10;
+
+/** Examines the evidence log. */
+type LookAtLog<T> = (state: LogState, read: ReadTree) => Promise<T>;
+
+/** Says what an upgrade would do. Throws DatabaseError, also if the database has no tables or is too new. */
+export function planUpgrade(place: PostgresPlace): Promise<PlannedUpgrade> {
+  return withClient(place, planOf);
+}
+
+/** Runs the missing migrations of a database. Returns which. Throws what `planUpgrade` throws. */
+export function upgradeDatabase(place: PostgresPlace): Promise<PlannedUpgrade> {
+  return withClient(place, async (client) => {
+    const plan = await planOf(client);
+    await migrate(client);
+    return plan;
+  });
+}
+
+async function planOf(client: pg.Client): Promise<PlannedUpgrade> {
+  const why = await tooNew(client);
+  if (why !== undefined) throw new DatabaseError(`${why}.`);
+  const schema = await schemaOf(client);
+  if (schema === 0) throw new DatabaseError('the database has no tables of Artseal: run artseal init.');
+  const names = migrations.slice(schema).map(({ name }) => name);
+  return { schema, newSchema: Math.max(schema, migrations.length), migrations: names };
+}
+
+/** Whether a database has no tables of Artseal. Throws DatabaseError. */
+export function isEmpty(place: PostgresPlace): Promise<boolean> {
+  return withClient(place, async (client) => (await schemaOf(client)) === 0);
+}
+
+/** The origins of the evidence log. The database may have any schema or no tables. Throws DatabaseError. */
+export function readLogNames(place: PostgresPlace): Promise<LogNames> {
+  return withClient(place, namesIn);
+}
+
+async function namesIn(client: pg.Client): Promise<LogNames> {
+  const isMade = (await schemaOf(client)) > 0;
+  return isMade ? logNamesIn(forHandlers(client)) : { names: [], origin: undefined };
+}
+
+/**
+ * Reads a database, which another process may use, and changes nothing. It calls `lookAtLog` meanwhile.
+ * `year` is one of the business calendar. Throws DatabaseError if it cannot connect.
+ */
+export function inspectDatabase<T>(place: PostgresPlace, year: number, lookAtLog: LookAtLog<T>) {
+  return withClient(place, async (client) => {
+    const unsafe = await refuseUnsafe(client).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    // The report is of one moment.
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    const [schema, knownSchema] = [await schemaOf(client), migrations.length];
+    const reason = await tooNew(client);
+    const isReadable = reason === undefined && schema >= knownSchema;
+    return {
+      ...(await readServer(client)),
+      /** Why PostgreSQL would lose what was committed; undefined if it would not. */
+      unsafe,
+      /** 0 if the database has no tables of Artseal. */
+      schema,
+      /** The schema that this version upgrades to. */
+      knownSchema,
+      /** Why this version cannot use the database; undefined if it can. */
+      tooNew: reason,
+      /** The origins of its evidence log. */
+      logNames: await namesIn(client),
+      /** Undefined if the database has an older schema, is too new, or is bound to no deployment. */
+      content: isReadable ? await contentOf(client, year, lookAtLog) : undefined,
+    };
+  });
+}
+
+/** The version of PostgreSQL, and how long the oldest snapshot in the database is kept, in seconds. */
+async function readServer(client: pg.Client) {
+  const { rows } = await client.query<{ version: string; snapshotS: number }>(selectServer);
+  const { version = '', snapshotS = 0 } = rows[0] ?? {};
+  return { version, snapshotS };
+}
+
+/** Without the role pg_read_all_stats it knows the sessions of the own role alone. */
+const selectServer = `SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
+    coalesce(floor(extract(epoch FROM clock_timestamp() - min(began))), 0)::bigint AS "snapshotS"
+  FROM (
+    SELECT xact_start AS began FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
+    UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
+  ) AS snapshots`;
+
+async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLog<T>) {
+  const database = forHandlers(client);
+  const bound = await database.select().from(deployment).get();
+  if (bound === undefined) return undefined;
+  const { environment, currency, provider } = bound;
+  const { all, log: postgresLog } = createHandlers(client, bound.secret, createIncidents(classifyError));
+  const { rows } = await client.query<{ leaves: number }>(
+    'SELECT coalesce(max(id) + 1, 0) AS leaves FROM log_leaf',
+  );
+  postgresLog.begin(rows[0]?.leaves ?? 0, 0);
+  const keys = await database
+    .select(keyColumns)
+    .from(apiKey)
+    .innerJoin(caller, eq(caller.id, apiKey.callerId))
+    .all();
+  const { filedAtS } = filing;
+  const newest = await database.select({ filedAtS }).from(filing).orderBy(desc(filing.id)).limit(1).get();
+  const numbers = createNumberMetrics(database, createFilingReads(client));
+  const log = await logStateIn(database);
+  const { newestS, datedS } = await all.ReadLogClock.run({ kind: 'ReadLogClock' });
+  return {
+    environment,
+    currency,
+    provider,
+    keys,
+    webhooks: (await createWebhookRows(database).select().all()).map(toWebhook),
+    /** The last one; undefined if there was none. */
+    restoration: await lastRestoration(database),
+    log,
+    /** The result of `lookAtLog`. */
+    foundInLog: await lookAtLog(log, createTreeReads(postgresLog.forHandlers.read)),
+    numbers: { ...(await numbers.used(year)), caps: await numbers.caps(year, capsMax) },
+    /** Unix milliseconds; undefined if there is none. */
+    newestFilingMs: newest && newest.filedAtS * 1_000,
+    /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
+    newestLeafS: newestS,
+    /** The trusted time, Unix seconds; undefined if there is none. */
+    datedS,
+  };
+}
+
+/** Connects, and closes the connection when the work has ended. */
+async function withClient<T>(place: PostgresPlace, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = await connect(place, { isMaintenance: true });
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

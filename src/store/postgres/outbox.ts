@@ -1,0 +1,144 @@
+import { eventRetentionS, type NewEvent } from '../../domain/event.ts';
+import { insertRows } from './insert-rows.ts';
+import type { Queries } from './leaf-rows.ts';
+
+/** Callers whose newest sequence is kept in memory, at most. */
+const callersMax = 10_000;
+
+/** Expired events that are deleted with each that is written: more than one, so that they cannot pile up. */
+const sweptWithEach = 2;
+
+/** As `createOutbox` makes it. */
+export type PostgresOutbox = ReturnType<typeof createOutbox>;
+
+/** Collects the events of a transaction. Those of a command are kept or dropped together with its rows, and sent before COMMIT. */
+export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promise<number>) {
+  const pending: NewEvent[] = [];
+  /** How many of `pending` belong to commands that are done. */
+  let kept = 0;
+  /** The sequence of the newest event of each caller. */
+  const sequences = new Map<number, number>();
+  /** The position of the newest event of all; undefined until it is read. */
+  let position: number | undefined;
+  /** Callers with events of this transaction, and with committed ones that `takeNews` has not returned. */
+  const written = new Set<number>();
+  const news = new Set<number>();
+  /** All events before this position are deleted, so the next search for expired ones begins here. */
+  let sweptTo = 0;
+  /** Events from before this time have expired, Unix milliseconds. */
+  let beforeMs = 0;
+
+  /** Reads what is needed to number the pending events. */
+  async function readHeads(): Promise<void> {
+    if (sequences.size > callersMax) sequences.clear();
+    const callers = [...new Set(pending.map(({ callerId }) => callerId))];
+    const unknown = callers.filter((callerId) => !sequences.has(callerId));
+    if (position !== undefined && unknown.length === 0) return;
+    const [heads, newest] = await Promise.all([
+      queries.query<{ caller_id: number; sequence: number }>({ ...selectSequences, values: [unknown] }),
+      queries.query<{ position: number }>(selectPosition),
+    ]);
+    for (const { caller_id: callerId, sequence } of heads.rows) sequences.set(callerId, sequence);
+    position ??= newest.rows[0]?.position ?? 0;
+  }
+
+  function* numbered() {
+    for (const { callerId, type, atMs, ...event } of pending) {
+      const sequence = (sequences.get(callerId) ?? 0) + 1;
+      position = (position ?? 0) + 1;
+      sequences.set(callerId, sequence);
+      written.add(callerId);
+      const { filingNo, escrowId, state, keyId, month, percent, webhookId } = event;
+      yield {
+        ...{ position, callerId, sequence, type, atMs },
+        ...{ filingNo, escrowId, state, keyId, month, webhookId, percent },
+      };
+    }
+  }
+
+  async function sweep(limit: number): Promise<void> {
+    const { rows } = await queries.query<{ position: number | null }>({
+      ...deleteExpired,
+      values: [sweptTo, beforeMs, limit],
+    });
+    sweptTo = rows[0]?.position ?? sweptTo;
+  }
+
+  return {
+    add: (event: NewEvent): void => {
+      pending.push(event);
+    },
+    /** Keeps the events of a command that is done. */
+    keep: (): void => {
+      kept = pending.length;
+    },
+    /** Drops the events of a command that was undone. */
+    drop: (): void => {
+      pending.length = kept;
+    },
+    /** Reads what `flush` needs. */
+    prepare: async (): Promise<void> => {
+      const newest = pending.at(-1);
+      if (newest === undefined) return;
+      await readHeads();
+      beforeMs = ((await notAfter(Math.floor(newest.atMs / 1_000))) - eventRetentionS) * 1_000;
+    },
+    /** Sends all events. */
+    flush: (): readonly Promise<unknown>[] => {
+      const rows = [...numbered()];
+      if (rows.length === 0) return [];
+      pending.length = kept = 0;
+      return [...insertRows(queries, 'event', rows), sweep(rows.length * sweptWithEach)];
+    },
+    committed: (): void => {
+      for (const callerId of written) news.add(callerId);
+      written.clear();
+    },
+    rolledBack: (): void => {
+      pending.length = kept = 0;
+      written.clear();
+      sequences.clear();
+      position = undefined;
+    },
+    /** Returns the ids of callers with events committed since the last call; undefined if there are none. */
+    takeNews: (): readonly number[] | undefined => {
+      if (news.size === 0) return undefined;
+      const callers = [...news];
+      news.clear();
+      return callers;
+    },
+  };
+}
+
+const selectSequences = {
+  name: 'event sequences',
+  text: `SELECT caller_id, greatest(
+      (SELECT max(sequence) FROM event WHERE event.caller_id = given.caller_id),
+      (SELECT sequence FROM event_floor WHERE event_floor.caller_id = given.caller_id), 0) AS sequence
+    FROM unnest($1::bigint[]) AS given (caller_id)`,
+};
+
+const selectPosition = {
+  name: 'event position',
+  text: `SELECT greatest((SELECT max(position) FROM event),
+    (SELECT position FROM event_floor WHERE caller_id = 0), 0) AS position`,
+};
+
+/** Deletes expired events, oldest first, and remembers the newest number of each caller among them. */
+const deleteExpired = {
+  name: 'expired events',
+  text: `WITH expired AS (
+      SELECT position, at_ms FROM event WHERE position > $1 ORDER BY position LIMIT $3
+    ), gone AS (
+      DELETE FROM event USING expired WHERE event.position = expired.position AND expired.at_ms < $2
+      RETURNING event.position, event.caller_id, event.sequence
+    ), floors AS (
+      INSERT INTO event_floor (caller_id, sequence, position)
+      SELECT caller_id, max(sequence), 0 FROM gone GROUP BY caller_id
+      UNION ALL SELECT 0, 0, max(position) FROM gone HAVING count(*) > 0
+      ON CONFLICT (caller_id) DO UPDATE SET
+        sequence = greatest(event_floor.sequence, excluded.sequence),
+        position = greatest(event_floor.position, excluded.position)
+    )
+    SELECT max(position) AS position FROM gone`,
+};

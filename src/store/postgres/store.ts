@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto';
+import { createBatcher } from '../engine/batcher.ts';
+import { DatabaseError } from '../engine/failure.ts';
+import { createKnownState, derivedKey } from '../engine/known-state.ts';
+import type { PostgresPlace, Store, StoreOptions } from '../store.ts';
+import { openCore } from './core.ts';
+import type { Queries } from './leaf-rows.ts';
+import { type Line, openLine } from './line.ts';
+import { migrate, migrations, type Session, schemaOf, tooNew } from './upgrade.ts';
+
+/** Options to open a store on PostgreSQL with. */
+export type PostgresOptions = Pick<StoreOptions, 'environment' | 'currency' | 'opening'> & {
+  readonly place: PostgresPlace;
+};
+
+/** Opens the store on PostgreSQL. Throws DatabaseError. */
+export async function openPostgresStore({ place, ...options }: PostgresOptions): Promise<Store> {
+  const line = await openLine(place, (client) => prepareDatabase(client, options));
+  try {
+    return await serve(line);
+  } catch (error) {
+    await line.close();
+    throw error;
+  }
+}
+
+/** Makes the tables if the database is empty and that is wanted, and binds it to environment and currency. */
+async function prepareDatabase(
+  client: Session & Queries,
+  { environment, currency, opening }: Omit<PostgresOptions, 'place'>,
+): Promise<void> {
+  const schema = await schemaOf(client);
+  if (schema > 0 && opening === 'NEW')
+    throw new DatabaseError(
+      'the database has the tables of Artseal already: use it as it is, or name another one.',
+    );
+  if (schema === 0 && opening === 'EXISTING')
+    throw new DatabaseError(
+      'the database has no tables of Artseal: run artseal init, or set ARTSEAL_DATABASE_URL to the one that has them.',
+    );
+  if (schema === 0) await migrate(client);
+  else if (schema < migrations.length)
+    throw new DatabaseError(
+      `the database has schema ${schema}, and this version needs ${migrations.length}: run artseal upgrade.`,
+    );
+  const why = await tooNew(client);
+  if (why !== undefined) throw new DatabaseError(`${why}.`);
+  await client.query(
+    'INSERT INTO deployment (id, environment, secret, currency) VALUES (1, $1, $2, $3) ON CONFLICT DO NOTHING',
+    [environment, randomBytes(32), currency],
+  );
+  const { rows } = await client.query<{ environment: string; currency: string }>(
+    'SELECT environment, currency FROM deployment',
+  );
+  const { environment: ofDatabase, currency: inDatabase } = rows[0] ?? {};
+  if (ofDatabase !== environment)
+    throw new DatabaseError(
+      `the database belongs to a ${ofDatabase} deployment and cannot open as ${environment}: set ARTSEAL_ENVIRONMENT to match, or use another database.`,
+    );
+  if (inDatabase !== currency)
+    throw new DatabaseError(
+      `the database belongs to a deployment in ${inDatabase} and cannot open in ${currency}: set ARTSEAL_CURRENCY to match, or use another database.`,
+    );
+}
+
+async function serve(line: Line): Promise<Store> {
+  const core = await openCore(line);
+  const { update, methods } = createKnownState();
+  const report = () =>
+    update({
+      credentials: core.changedCredentials(),
+      events: core.takeEventNews(),
+      storageErrors: core.storageErrors(),
+    });
+  report();
+  const { execute, inFlight, close } = createBatcher(async (batch) => {
+    const replies = await core.executeBatch(batch);
+    report();
+    return replies;
+  });
+  let closing: Promise<void> | undefined;
+  return {
+    execute,
+    ...methods,
+    keyFor: (purpose) => derivedKey(core.secret, purpose),
+    checkedMs: undefined,
+    upgrade: undefined,
+    findFault: line.fault,
+    requestsInFlight: inFlight,
+    metrics: async () => ({ ...core.metrics(), requestsInFlight: inFlight() }),
+    lost: line.lost,
+    close: () => {
+      closing ??= close().then(line.close);
+      return closing;
+    },
+  };
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import pg from 'pg';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import type { Store } from '../../src/store/store.ts';
+import {
+  createDatabase,
+  type PostgresCluster,
+  skipUnlessPostgres,
+  startCluster,
+} from '../support/postgres.ts';
+import { addPlatform, anyFiling, sandbox, toFile } from './promises/fixtures.ts';
+
+const skip = skipUnlessPostgres();
+const kills = Number(process.env.ARTSEAL_TEST_KILLS ?? 5);
+const by = { callerId: 1, caller: 'gallery' };
+
+async function openGallery(t: TestContext) {
+  const cluster = await startCluster(t, { fsync: true });
+  const url = await createDatabase(t, { cluster });
+  const store = await openPostgresStore({ place: { url }, ...sandbox });
+  t.after(() => store.close());
+  await addPlatform(store, 'gallery');
+  return { cluster, url, store };
+}
+
+/** Runs queries of the superuser. */
+async function administer(url: string, ...texts: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const text of texts) await client.query(text);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Files from some callers at once until it is stopped. Returns the numbers that were answered. */
+function fileUntilStopped(store: Store) {
+  const answered: string[] = [];
+  let isStopped = false;
+  const workers = Array.from({ length: 8 }, async () => {
+    while (!isStopped) {
+      const filed = await store.execute({ effect: toFile(by) }).catch(() => undefined);
+      if (filed?.outcome.kind === 'DONE') answered.push(filed.outcome.result.filingNo);
+      else await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  });
+  return {
+    answered,
+    stop: async () => {
+      isStopped = true;
+      await Promise.all(workers);
+    },
+  };
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** All numbers that are stored, in their order. */
+async function storedIn(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ filing_no: string }>('SELECT filing_no FROM filing ORDER BY 1');
+  await client.end();
+  return rows.map(({ filing_no }) => filing_no);
+}
+
+const numbered = (count: number): string[] =>
+  Array.from({ length: count }, (_, nth) => `AS-2026-${String(nth + 1).padStart(6, '0')}`);
+
+/** Kills PostgreSQL under load and starts it again, so many times. */
+async function killUnderLoad(cluster: PostgresCluster, store: Store) {
+  const { answered, stop } = fileUntilStopped(store);
+  for (let killed = 0; killed < kills; killed += 1) {
+    const before = answered.length;
+    await until(() => answered.length > before + 20);
+    await cluster.kill();
+    await cluster.start();
+    await until(() => store.findFault() === undefined);
+  }
+  await stop();
+  return answered;
+}
+
+test('answered filings survive kills of PostgreSQL, and numbers have no gap', { skip }, async (t) => {
+  const { cluster, url, store } = await openGallery(t);
+  const answered = await killUnderLoad(cluster, store);
+  const stored = await storedIn(url);
+  assert.deepEqual(stored, numbered(stored.length));
+  assert.deepEqual(
+    answered.filter((number) => !stored.includes(number)),
+    [],
+  );
+  await store.execute({ effect: toFile(by) });
+  const page = { from: undefined, size: 10 };
+  const { outcome } = await store.execute({ effect: { kind: 'ListFilings', filter: anyFiling, page } });
+  assert.equal(outcome.kind, 'DONE', 'the records are those of the log');
+});
+
+test('the same kills lose answered filings if commits do not wait for the disk', { skip }, async (t) => {
+  const { cluster, url, store } = await openGallery(t);
+  // After the start, which refuses it.
+  await administer(
+    url,
+    'ALTER SYSTEM SET synchronous_commit = off',
+    "ALTER SYSTEM SET wal_writer_delay = '10s'",
+    "ALTER SYSTEM SET wal_writer_flush_after = '1GB'",
+    'SELECT pg_reload_conf()',
+  );
+  const { answered, stop } = fileUntilStopped(store);
+  await until(() => answered.length > 100);
+  await cluster.kill();
+  await cluster.start();
+  // Otherwise the store does not connect again.
+  await administer(url, 'ALTER SYSTEM RESET ALL', 'SELECT pg_reload_conf()');
+  await stop();
+  const stored = await storedIn(url);
+  assert.ok(answered.some((number) => !stored.includes(number)));
+});
+
+test('a session that is ended fails what is under way, and the next requests are executed', {
+  skip,
+}, async (t) => {
+  const { url, store } = await openGallery(t);
+  for (let ended = 0; ended < kills; ended += 1) {
+    const { stop, answered } = fileUntilStopped(store);
+    await until(() => answered.length > 5);
+    await administer(
+      url,
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'artseal'",
+    );
+    const before = answered.length;
+    await until(() => answered.length > before + 5);
+    await stop();
+    const stored = await storedIn(url);
+    assert.deepEqual(stored, numbered(stored.length));
+  }
+});
+
+test('one process at a time uses a database', { skip }, async (t) => {
+  const { url, store } = await openGallery(t);
+  const open = () => openPostgresStore({ place: { url }, ...sandbox });
+  await assert.rejects(open(), /another artseal uses the database test_1/);
+  await store.close();
+  const next = await open();
+  await next.close();
+});
+
+test('a database that was put back to an earlier state is not written', { skip }, async (t) => {
+  const { url, store } = await openGallery(t);
+  await store.execute({ effect: toFile(by) });
+  await administer(
+    url,
+    'ALTER TABLE log_leaf DISABLE TRIGGER ALL',
+    'DELETE FROM log_leaf',
+    'ALTER TABLE log_leaf ENABLE TRIGGER ALL',
+  );
+  await assert.rejects(store.execute({ effect: toFile(by) }), { reason: 'RECORD_DAMAGED' });
+});
+
+test('a database belongs to one environment and one currency', { skip }, async (t) => {
+  const { url, store } = await openGallery(t);
+  await store.close();
+  const open = (changed: object) => openPostgresStore({ place: { url }, ...sandbox, ...changed });
+  await assert.rejects(open({ environment: 'production' }), /belongs to a sandbox deployment/);
+  await assert.rejects(open({ currency: 'EUR' }), /belongs to a deployment in CNY/);
+  await assert.rejects(open({ opening: 'NEW' }), /has the tables of Artseal already/);
+});
