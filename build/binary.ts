@@ -17,6 +17,8 @@ import { builtCommit, packagedFiles, projectFolder } from './project.ts';
 const replacements: Readonly<Record<string, string>> = {
   // The original looks for the addon among the files of its package.
   '/better-sqlite3/lib/binding.js': "module.exports = require('./src/packaging/native-addon.ts');",
+  // The client of libpq, which is an addon: the one in JavaScript is used.
+  '/pg/lib/native/index.js': '',
   // It speeds up module resolution, which a bundle does not need.
   '/src/packaging/module-resolution.ts': '',
 };

@@ -201,9 +201,9 @@ async function listenForMetrics(
 
 /** Watches the backups. `start` begins to take them if the settings name a folder. */
 function followBackups({ config, clock, log, opened }: Start, { runInTurn }: BackupCommands) {
-  const { dataDir, environment } = config;
+  const { dataDir, environment, database } = config;
   const { folder, everyMs, keep } = config.backups;
-  const isRequired = environment === 'production';
+  const isRequired = environment === 'production' && database === undefined;
   const watch = watchBackups({ dataDir, folder, everyMs, isRequired }, clock, log);
   opened.defer(watch.stop);
   let schedule: BackupSchedule | undefined;

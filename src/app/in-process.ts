@@ -36,7 +36,7 @@ export async function openInProcess(
   opened.defer(commands.stop);
   const service = createService({
     ...{ store, keyRing, clock, calendar, provider, log },
-    ...configuredParts(config, commands, createBackupCommands(commands, dataDir)),
+    ...configuredParts(config, commands, createBackupCommands(commands, config)),
     publication: createSigner({
       ...{ execute, keyRing, clock, log, origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) },
       file: createCheckpointFile(dataDir),

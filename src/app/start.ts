@@ -71,7 +71,7 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   opened.defer(filingClock.stop);
   const calendar = createCalendar(config.timeZone);
   opened.defer(commands.stop);
-  const backups = createBackupCommands(commands, config.dataDir);
+  const backups = createBackupCommands(commands, config);
   const service = createService({
     ...{ store, keyRing, clock, calendar, publication, provider, log },
     ...{ filingClock, reload },

@@ -12,11 +12,11 @@ import {
   VerifyBackupResponse_VerdictSchema as VerdictSchema,
 } from '../../gen/artseal/v1/backup_pb.ts';
 import { writeMessage } from '../api/message-json.ts';
-import { readDataDir, settings } from '../config/config.ts';
-import { textOf } from '../config/settings.ts';
+import { readDataDir, settings, usesPostgres } from '../config/config.ts';
+import { refuse, textOf } from '../config/settings.ts';
 import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
-import type { Progress } from '../operations/backup/manifest.ts';
+import { type Progress, postgresBackups } from '../operations/backup/manifest.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
 import { rotateBackups } from '../operations/backup/rotate.ts';
 import { takeBackup } from '../operations/backup/take.ts';
@@ -54,7 +54,7 @@ const common: CommonFlags = {
 const take: Action = {
   usage: 'backup FILE',
   details: [
-    'Takes a backup: a tar archive with a manifest. The server may run and is not blocked.',
+    'Takes a backup of a database on SQLite: a tar archive with a manifest. The server may run and is not blocked.',
     'FILE must not exist. It appears when it is complete and on disk. Its name needs a . or a /, such as b.tar or ./b, so that no',
     'misspelled action becomes a file.',
     'The master key of a production is never in a backup: keep it elsewhere. That of a sandbox is.',
@@ -62,6 +62,7 @@ const take: Action = {
   common,
   run: async (words, terminal) => {
     if (words.required('FILE') === '-') throw new UsageError('needs a FILE on a disk, not standard output');
+    refuseOnPostgres(words, terminal);
     const file = pathOf(words, 'FILE');
     const backup = await withProgress(words, terminal, (progress, signal) =>
       byServerOrHere<Backup>(words, terminal, {
@@ -91,6 +92,7 @@ const rotate: Action = {
   run: async (words, terminal) => {
     const into = pathOf(words, 'into');
     const keep = readRequired(words, 'keep', parseBackupsKept);
+    refuseOnPostgres(words, terminal);
     const everyMs = readFlag(words, 'if-older-than', parseBackupPeriod);
     const rotated = await withProgress(words, terminal, (progress, signal) =>
       byServerOrHere<Rotation>(words, terminal, {
@@ -156,7 +158,7 @@ export const backup: CommandGroup = {
   summary: 'take, rotate and verify backups',
   bare: take,
   actions: [verify, rotate],
-  details: ['artseal restore restores a backup. tar and sqlite3 can read it, too.'],
+  details: ['artseal restore restores a backup. tar and sqlite3 can read it, too.', `${postgresBackups}.`],
 };
 
 /** The absolute path of a word; with `--url`, the name of a file or a folder of the remote server. */
@@ -205,6 +207,11 @@ async function resultOf<Response extends AnyResponse>(
     } else result = response.value;
   }
   return present(result) as NonNullable<Exclude<Response, { case: 'progress' }>['value']>;
+}
+
+/** Throws ConfigError if the database of this machine is on PostgreSQL. */
+function refuseOnPostgres(words: Words, { env }: Terminal): void {
+  if (usesPostgres(env) && !words.has('url')) refuse(settings.databaseUrl, `is set, and ${postgresBackups}`);
 }
 
 /** The data folder, whose files no other user may change. Throws FilesExposed. */

@@ -1,5 +1,5 @@
 import { isSea } from 'node:sea';
-import { type Config, faultsForServing, readConfig, readDataDir, settings } from '../config/config.ts';
+import { type Config, faultsForServing, readConfig, settings } from '../config/config.ts';
 import { faultOf } from '../config/settings.ts';
 import { requiredOrigin } from '../evidence/log/origin.ts';
 import { missingOrigin, openRegistry, upgradeStore } from '../operations/registry.ts';
@@ -7,14 +7,16 @@ import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
-import { type Command, exitCodes, show, UsageError } from './command.ts';
+import type { PostgresPlace } from '../store/store.ts';
+import { type Command, exitCodes, show, type Terminal, UsageError, type Words } from './command.ts';
 
 /** `artseal init` */
 export const init: Command = {
   usage: 'init [--json]',
   summary: 'create the database of a new deployment',
   details: [
-    'Binds it to ARTSEAL_ENVIRONMENT and ARTSEAL_CURRENCY. Fails if the folder has a database.',
+    'Binds it to ARTSEAL_ENVIRONMENT and ARTSEAL_CURRENCY. Fails if the folder has a database. With ARTSEAL_DATABASE_URL it makes the',
+    'tables in that database, which must exist and have none.',
     'Run it before the first start of a production. A sandbox creates its database when it starts.',
   ],
   run: async (words, terminal) => {
@@ -25,12 +27,12 @@ export const init: Command = {
     const faults = [...faultsForServing(config)];
     if (environment === 'production' && config.logOrigin === undefined)
       faults.push(faultOf(settings.logOrigin, requiredOrigin({ names: [], origin: undefined })));
-    const database = databaseFile(config.dataDir);
+    const database = config.database?.url ?? databaseFile(config.dataDir);
     const { masterKey, masterKeyFile } = masterKeyOf(config);
     show(
       ...([words, terminal] as const),
       { database, environment, currency, masterKey, masterKeyFile, faults },
-      `created ${database}: ${environment}, ${currency}`,
+      `created ${config.database ? 'the tables in ' : ''}${database}: ${environment}, ${currency}`,
       `master key ${masterKeyFile ?? `${masterKey} of the settings`}: keep a copy elsewhere: without it no secret can be opened`,
       'next: run artseal serve, and artseal key create for each platform',
       ...(faults.length === 0 ? [] : [`before artseal serve: ${faults.join(' ')}`]),
@@ -51,22 +53,23 @@ export const upgrade: Command = {
   summary: 'upgrade the database to this version, as serve does',
   details: [
     '--check         only says what an upgrade would do. Exit code 3 if there is something to do, 0 if not.',
-    '--without-copy  makes no copy of the database. Use it only if you have a backup.',
+    '--without-copy  makes no copy of the database. Use it only if you have a backup. On PostgreSQL there is no copy: have a backup.',
     'Stop the server first.',
   ],
   run: async (words, terminal) => {
     const { env } = terminal;
     if (words.has('check') && words.has('without-copy')) throw new UsageError('takes one flag at a time');
-    const plan = planUpgrade(readDataDir(env));
+    const config = readConfig(env);
+    const { dataDir, database: place } = config;
+    if (place !== undefined) return upgradePostgres(words, terminal, config, place);
+    const plan = planUpgrade(dataDir);
     const isDue = plan.migrations.length > 0;
     const keepsCopy = !words.has('without-copy');
     const copy = isDue && keepsCopy ? plan.copy : undefined;
-    const config = readConfig(env);
     if (words.has('check')) {
-      const rule = await missingOrigin(config);
-      const faults = rule === undefined ? [] : [faultOf(settings.logOrigin, rule)];
+      const faults = await faultsOfOrigin(config);
       const { estimatedS: estimatedSeconds, ...facts } = plan;
-      const lines = [...described(plan), ...faults.map((fault) => `before artseal serve: ${fault}`)];
+      const lines = [...described(plan), ...faults.map(beforeServing)];
       show(words, terminal, { ...facts, copy, estimatedSeconds, faults }, ...lines);
       return isDue || faults.length > 0 ? exitCodes.due : exitCodes.done;
     }
@@ -81,6 +84,44 @@ export const upgrade: Command = {
     return undefined;
   },
 };
+
+/** Upgrades a database on PostgreSQL, or only says what that would do. */
+async function upgradePostgres(
+  words: Words,
+  terminal: Terminal,
+  config: Config,
+  place: PostgresPlace,
+): Promise<number> {
+  if (words.has('without-copy'))
+    throw new UsageError('takes no --without-copy on PostgreSQL, where it makes no copy');
+  const { planUpgrade: planOnPostgres } = await import('../store/postgres/inspection.ts');
+  const { schema, newSchema, migrations } = await planOnPostgres(place);
+  const facts = { database: place.url, schema, newSchema };
+  const nothing = `${place.url} has schema ${schema}: there is nothing to do`;
+  if (!words.has('check')) {
+    await upgradeStore(config, false);
+    const done = `${place.url} had schema ${schema} and has schema ${newSchema} now`;
+    show(words, terminal, facts, migrations.length === 0 ? nothing : done);
+    return exitCodes.done;
+  }
+  const faults = await faultsOfOrigin(config);
+  const due = [
+    `${place.url} has schema ${schema}; this version has ${newSchema}`,
+    ...migrations.map((name) => `  to run: ${name}`),
+    'take a backup of PostgreSQL before: the upgrade makes no copy',
+  ];
+  const lines = [...(migrations.length === 0 ? [nothing] : due), ...faults.map(beforeServing)];
+  show(words, terminal, { ...facts, migrations, faults }, ...lines);
+  return migrations.length > 0 || faults.length > 0 ? exitCodes.due : exitCodes.done;
+}
+
+const beforeServing = (fault: string): string => `before artseal serve: ${fault}`;
+
+/** The faults of the settings that keep a server from starting after the upgrade. */
+async function faultsOfOrigin(config: Config): Promise<string[]> {
+  const rule = await missingOrigin(config);
+  return rule === undefined ? [] : [faultOf(settings.logOrigin, rule)];
+}
 
 function described(plan: UpgradePlan): string[] {
   const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isInUse } = plan;

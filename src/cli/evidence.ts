@@ -1,7 +1,7 @@
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import type { EvidenceLink } from '../../gen/artseal/v1/evidence_pb.ts';
 import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
-import { readConfig } from '../config/config.ts';
+import { type Config, readConfig } from '../config/config.ts';
 import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { madeUpOrigin } from '../evidence/log/origin.ts';
 import { createCheckpointFile } from '../evidence/log/publication.ts';
@@ -83,7 +83,7 @@ const fork: Action = {
         return exitCodes.done;
       }
       const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
-      show(words, terminal, forkShown(plan, vkey), plan.why, ...described(plan, vkey));
+      show(words, terminal, forkShown(plan, vkey), plan.why, ...described(plan, vkey, config));
       return vkey === undefined ? exitCodes.due : exitCodes.done;
     } finally {
       await store.close();
@@ -91,9 +91,10 @@ const fork: Action = {
   },
 };
 
-const numbersAgain =
-  'CAREFUL: after this fork the database gives out numbers a second time. To skip them, take an artseal backup first, restore it\n' +
-  'with --numbers-after into another folder, copy log-checkpoint there, and fork that one.';
+const numbersAgain = 'CAREFUL: after this fork the database gives out numbers a second time.';
+const skipNumbers =
+  'To skip them, take an artseal backup first, restore it with --numbers-after into another folder, copy log-checkpoint there,\n' +
+  'and fork that one.';
 
 const forkShown = ({ previous, ...plan }: Fork, vkey: string | undefined) => ({
   result: vkey === undefined ? 'PLANNED' : 'FORKED',
@@ -105,11 +106,14 @@ const forkShown = ({ previous, ...plan }: Fork, vkey: string | undefined) => ({
 function described(
   { previous, origin, keptAs, givesNumbersAgain }: Fork,
   vkey: string | undefined,
+  { database }: Config,
 ): string[] {
   const last = previous
     ? `the last known checkpoint of ${previous.origin} has ${previous.size} leaves`
     : 'no checkpoint of the old log is known';
-  const known = givesNumbersAgain ? [last, numbersAgain] : [last];
+  // Artseal restores no backup of PostgreSQL.
+  const careful = database === undefined ? [numbersAgain, skipNumbers] : [numbersAgain];
+  const known = givesNumbersAgain ? [last, ...careful] : [last];
   if (vkey === undefined)
     return [...known, `nothing was changed: --accept begins the log ${origin} with a new key`];
   return [

@@ -1,9 +1,11 @@
 import { resolve } from 'node:path';
 import { BackupSchema } from '../../gen/artseal/v1/backup_pb.ts';
 import { writeMessage } from '../api/message-json.ts';
-import { readTimeZone } from '../config/config.ts';
+import { readTimeZone, settings, usesPostgres } from '../config/config.ts';
+import { refuse } from '../config/settings.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
+import { postgresBackups } from '../operations/backup/manifest.ts';
 import { restoreBackup } from '../operations/backup/restore.ts';
 import { factsOfBackup, gapLine } from './backup-facts.ts';
 import { type Command, show, UsageError } from './command.ts';
@@ -25,6 +27,7 @@ export const restore: Command = {
     const numbersAfter = words.text('numbers-after');
     if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
       throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
+    if (usesPostgres(terminal.env)) refuse(settings.databaseUrl, `is set, and ${postgresBackups}`);
     const calendar = createCalendar(readTimeZone(terminal.env));
     const [file, into] = [resolve(words.required('FILE')), resolve(words.required('into'))];
     const { manifest, gaps, isPublished } = await withProgress(words, terminal, (progress) =>

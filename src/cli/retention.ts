@@ -1,5 +1,5 @@
 import { type ExpiredYear, MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
-import { readDataDir } from '../config/config.ts';
+import { readDataDir, usesPostgres } from '../config/config.ts';
 import { retentionYears } from '../domain/filing.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
@@ -13,7 +13,7 @@ const purge: Action = {
     `Counts the filings without open order whose records are all more than ${retentionYears} years old. --erase erases their texts, prices,`,
     'hashes and salts for good. Numbers, times and the evidence log stay, and every proof stays valid.',
     'Age is counted up to the newest filing. If nothing was filed for long, run artseal clock accept before.',
-    'The server may run. If it is stopped, the file is also rewritten, so that no unused part of it holds erased texts.',
+    'The server may run. If it is stopped, a file on SQLite is also rewritten, so that no unused part of it holds erased texts.',
     'If the command is interrupted, run it again: it continues. Backups keep erased texts until they are removed.',
   ],
   common: callFlags,
@@ -37,7 +37,7 @@ async function erase(words: Words, terminal: Terminal): Promise<undefined> {
   // Shown before the rewriting, which can fail.
   const lines = [...years.map(yearLine), `erased: ${totalText(years)}`];
   if (!words.has('json')) for (const line of lines) terminal.print(line);
-  const { left, text } = words.has('url') ? remote : rewritten(readDataDir(terminal.env));
+  const { left, text } = leftBy(words, terminal);
   show(words, terminal, { erased: true, ...totalOf(years), years, left }, ...text, backupsLeft);
 }
 
@@ -103,7 +103,7 @@ const backupsLeft = 'backups have the erased texts until they are rotated out';
 
 /** The files that may still hold erased texts, and what to do about them. */
 interface Left {
-  /** Null for a remote server: unknown. */
+  /** Null for a remote server and PostgreSQL: unknown. */
   readonly left: readonly string[] | null;
   readonly text: readonly string[];
 }
@@ -114,6 +114,19 @@ const remote: Left = {
     'unused parts of the database of the server may hold erased texts: on its machine, stop it and run this again',
   ],
 };
+
+const onPostgres: Left = {
+  left: null,
+  text: [
+    'unused parts of the tables may hold erased texts: VACUUM (FULL) of all tables rewrites them while the server is stopped; the ' +
+      'archived WAL has them until it is removed',
+  ],
+};
+
+function leftBy(words: Words, { env }: Terminal): Left {
+  if (words.has('url')) return remote;
+  return usesPostgres(env) ? onPostgres : rewritten(readDataDir(env));
+}
 
 /** Rewrites the database if no server runs. */
 function rewritten(dataDir: string): Left {

@@ -4,6 +4,7 @@ import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/listen/tls-fi
 import type { MasterKey } from '../keys/key-ring.ts';
 import { isLoopback, loopback } from '../lib/networks.ts';
 import type { Setting } from '../payments/provider.ts';
+import type { PostgresPlace } from '../store/store.ts';
 import { faultOf, readAll, readFrom, refuse, type Source, textOf } from './settings.ts';
 import { allSettings, settings } from './table.ts';
 
@@ -47,6 +48,8 @@ function configReaders(env: NodeJS.ProcessEnv) {
     /** Undefined for no metrics listener. */
     metricsAddress: () => read(settings.metricsAddress),
     dataDir: () => read(settings.dataDir),
+    /** Undefined for SQLite in the data folder. */
+    database: () => readDatabase(source),
     /** IANA name. */
     timeZone: () => read(settings.timeZone),
     /** ISO 4217 code. */
@@ -60,7 +63,7 @@ function configReaders(env: NodeJS.ProcessEnv) {
     backups: () =>
       readAll({
         /** Undefined if the server takes none. */
-        folder: () => find(settings.backupDir),
+        folder: () => readBackupDir(source),
         /** Also set if something else than the server takes them. */
         everyMs: () => read(settings.backupEvery),
         keep: () => read(settings.backupKeep),
@@ -154,6 +157,11 @@ export function reloadableMasterKeys(env: NodeJS.ProcessEnv) {
   return { files, read: readers.masterKeys };
 }
 
+/** Whether the settings name a database on PostgreSQL. */
+export function usesPostgres(env: NodeJS.ProcessEnv): boolean {
+  return textOf(env, settings.databaseUrl) !== '';
+}
+
 /** Reads the data folder alone. */
 export function readDataDir(env: NodeJS.ProcessEnv): string {
   return configReaders(env).dataDir();
@@ -183,6 +191,30 @@ function readCurrency({ read }: Source): string {
   if (currencies?.includes(currency) === false)
     refuse(settings.currency, `must not be ${currency}, which ${name} does not take`);
   return currency;
+}
+
+function readDatabase({ isSet, find, read }: Source): PostgresPlace | undefined {
+  const { databaseUrl, databasePassword, databaseCa, databaseCertificate, databaseKey } = settings;
+  if (!isSet(databaseUrl)) {
+    const file = [databasePassword, databaseCa, databaseCertificate, databaseKey].find(isSet);
+    if (file !== undefined) refuse(databaseUrl, `is required if ${file.variable} is set`);
+    return undefined;
+  }
+  const client = readTls({ isSet, find, read }, { certificate: databaseCertificate, key: databaseKey });
+  return {
+    url: read(databaseUrl),
+    passwordFile: find(databasePassword),
+    caFile: find(databaseCa),
+    certificateFile: client?.certificate,
+    keyFile: client?.key,
+  };
+}
+
+function readBackupDir({ isSet, find }: Source): string | undefined {
+  const { backupDir, databaseUrl } = settings;
+  if (isSet(backupDir) && isSet(databaseUrl))
+    refuse(backupDir, `must not be set if ${databaseUrl.variable} is set: PostgreSQL has backups of its own`);
+  return find(backupDir);
 }
 
 function readTls(

@@ -9,6 +9,7 @@ import {
   parseBackupPeriod,
   parseBackupsKept,
   parseCurrency,
+  parseDatabaseUrl,
   parseHttpUrl,
   parseInternalAddress,
   parseLogOrigin,
@@ -105,7 +106,39 @@ export const settings = {
     'listen address of /metrics for Prometheus, without authentication; off for none',
     { fallback: '127.0.0.1:9464' },
   ),
-  dataDir: row('ARTSEAL_DATA_DIR', asItIs, 'folder of artseal.db', { fallback: './data' }),
+  dataDir: row('ARTSEAL_DATA_DIR', asItIs, 'folder of artseal.db and the other files of the server', {
+    fallback: './data',
+  }),
+  databaseUrl: row(
+    'ARTSEAL_DATABASE_URL',
+    parseDatabaseUrl,
+    'database on PostgreSQL, postgres://USER@HOST/DATABASE, without a password; unset: artseal.db in ARTSEAL_DATA_DIR',
+    secret,
+  ),
+  databasePassword: row(
+    'ARTSEAL_DATABASE_PASSWORD_FILE',
+    asItIs,
+    'file: password of that user, read again at each connection',
+    watchedFile,
+  ),
+  databaseCa: row(
+    'ARTSEAL_DATABASE_CA_FILE',
+    asItIs,
+    'PEM file: authorities of the certificate of PostgreSQL, in place of the public ones',
+    watchedPublicFile,
+  ),
+  databaseCertificate: row(
+    'ARTSEAL_DATABASE_CERTIFICATE_FILE',
+    asItIs,
+    'PEM file: client certificate for PostgreSQL',
+    watchedPublicFile,
+  ),
+  databaseKey: row(
+    'ARTSEAL_DATABASE_KEY_FILE',
+    asItIs,
+    'PEM file: its private key, without a passphrase',
+    watchedFile,
+  ),
   timeZone: row(
     'ARTSEAL_TIME_ZONE',
     parseTimeZone,

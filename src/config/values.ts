@@ -53,6 +53,16 @@ function hasReadableUser({ username, password }: URL): boolean {
   }
 }
 
+/** Reads the URL of a database on PostgreSQL. The engine checks its parts when it connects. */
+export function parseDatabaseUrl(text: string): string {
+  if (/^[^:]*:\/\/[^@]*:[^@]*@|[?&]password=/.test(text))
+    throw new SettingError(
+      'must not contain a password: write it into a file, and name that in ARTSEAL_DATABASE_PASSWORD_FILE',
+    );
+  if (/^postgres(ql)?:\/\//.test(text)) return text;
+  throw new SettingError('must be the URL of a database, such as postgres://artseal@db.example.com/artseal');
+}
+
 /** Reads host:port. */
 export function parseAddress(text: string): TcpAddress {
   const [, host = '', digits = ''] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text) ?? [];

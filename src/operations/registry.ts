@@ -19,7 +19,14 @@ import {
   unfinishedRestoreName,
   withSqliteFiles,
 } from '../store/sqlite/location.ts';
-import { type Execute, executorOf, type Store, type StoreOptions } from '../store/store.ts';
+import {
+  type Execute,
+  executorOf,
+  type PostgresPlace,
+  type Store,
+  type StoreOptions,
+} from '../store/store.ts';
+import { inFolder, openInFolder } from './postgres-folder.ts';
 import { removeServingRecord, servingRecordName } from './serving-record.ts';
 
 /** The parts that work on the database, without a listener, as commands need them. */
@@ -110,10 +117,15 @@ export async function missingOrigin({
   environment,
   logOrigin,
   dataDir,
+  database,
 }: Config): Promise<string | undefined> {
   if (environment !== 'production' || logOrigin !== undefined) return undefined;
+  if (database !== undefined) {
+    const { readLogNames } = await import('../store/postgres/inspection.ts');
+    return requiredOrigin(await readLogNames(database));
+  }
   const { readLogNames } = await import('../store/sqlite/inspection.ts');
-  return requiredOrigin(readLogNames(dataDir));
+  return requiredOrigin(await readLogNames(dataDir));
 }
 
 /**
@@ -131,7 +143,7 @@ export async function openRegistry(
     ...{ dataDir, environment, currency, opening, openMark: servingRecordName, madeLater },
     ...(!isStoreInThisThread && { lockTimeoutMs }),
   };
-  const store = await openStore(options, isStoreInThisThread);
+  const store = await openStore(options, config.database, isStoreInThisThread);
   try {
     const execute = executorOf(store);
     const isEmpty = !(await execute({ kind: 'HasCallers' }));
@@ -151,11 +163,19 @@ export async function openRegistry(
   }
 }
 
-/** Upgrades the store to this version; `keepsCopy` makes a copy before. Throws ConfigError, FilesExposed and DatabaseError. */
+/**
+ * Upgrades the store to this version; `keepsCopy` makes a copy of a database on SQLite before. Throws ConfigError, FilesExposed
+ * and DatabaseError.
+ */
 export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<void> {
   await refuseWithoutOrigin(config);
   refuseChangeableByOthers(trustedFiles(config));
-  const { environment, currency, dataDir } = config;
+  const { environment, currency, dataDir, database } = config;
+  if (database !== undefined) {
+    const { upgradeDatabase } = await import('../store/postgres/inspection.ts');
+    await inFolder(dataDir, () => upgradeDatabase(database));
+    return;
+  }
   const { openDatabase } = await import('../store/sqlite/database.ts');
   const options = { dataDir, environment, currency, opening: 'EXISTING', madeLater } as const;
   openDatabase(options, { keepsCopy }).close();
@@ -166,8 +186,13 @@ export function findLostDatabase(dataDir: string): string | undefined {
   return findLost(databaseFile(dataDir), madeLater);
 }
 
-/** Opens the store. In its own thread, the disk does not block the listeners. */
-async function openStore(options: StoreOptions, isInThisThread: boolean): Promise<Store> {
+/** Opens the store. That on SQLite has its own thread in a server, so that the disk does not block the listeners. */
+async function openStore(
+  options: StoreOptions,
+  place: PostgresPlace | undefined,
+  isInThisThread: boolean,
+): Promise<Store> {
+  if (place !== undefined) return openInFolder(place, options);
   // Loaded when needed: a store with its own thread loads its driver there.
   if (isInThisThread) {
     const { createSqliteStore } = await import('../store/sqlite/engine.ts');

@@ -41,6 +41,7 @@ describe('without any setting', () => {
       trustedProxies: [],
       metricsAddress: { host: '127.0.0.1', port: 9464 },
       dataDir: './data',
+      database: undefined,
       timeZone: 'UTC',
       currency: 'CNY',
       masterKeys: { ownFile: join('data', 'master-key') },
@@ -359,8 +360,9 @@ describe('all faults are reported at once', () => {
     const variables = allSettings.map(({ variable }) => variable);
     const env = Object.fromEntries(variables.map((variable) => [variable, '/nowhere/ at all']));
     const ofProviders = providers.flatMap(({ settings }) => Object.values<Setting>(settings));
-    // Any text names a folder; certificates are read later, and the settings of a provider that is not set never.
-    const other = /^ARTSEAL_(DATA_DIR|BACKUP_DIR|MASTER_KEY|\w+_TLS_\w+)$/;
+    // Any text names a folder; certificates and a password are read later, and the settings of a provider that is not set
+    // never.
+    const other = /^ARTSEAL_(DATA_DIR|MASTER_KEY|DATABASE_\w+_FILE|\w+_TLS_\w+)$/;
     assert.deepEqual(
       faultsOf(() => readConfig({ ...env, ARTSEAL_MASTER_KEY: '' })),
       variables.filter((name) => !other.test(name) && !ofProviders.some(({ variable }) => variable === name)),

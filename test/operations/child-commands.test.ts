@@ -25,7 +25,7 @@ const printing = (...values: readonly object[]) =>
 
 test('a child gets the data folder and the temporary folder, and no other variable', async (t) => {
   const commands = scripted(t, 'console.log(JSON.stringify([process.argv.slice(2), process.env]))');
-  const backups = createBackupCommands(commands, '/data');
+  const backups = createBackupCommands(commands, { dataDir: '/data', database: undefined });
   const [output] = await Array.fromAsync(backups.run(['rotate'], unaborted()));
   const env = { ARTSEAL_DATA_DIR: '/data', TMPDIR: tmpdir() };
   assert.deepEqual(output, [['backup', 'rotate', '--offline-copy', '--json', '--progress'], env]);
@@ -40,7 +40,7 @@ test('the schedule takes the last value that its child prints as the result', as
     broken: [],
   };
   const commands = scripted(t, printing({ progress: { step: 'copying', done: 1, total: 2 } }, rotated));
-  const { runInTurn } = createBackupCommands(commands, '/data');
+  const { runInTurn } = createBackupCommands(commands, { dataDir: '/data', database: undefined });
   const take = inChild(runInTurn, { folder: '/backups', keep: 1, everyMs: 60_000 });
   assert.deepEqual(await take(unaborted()), rotated);
 });
@@ -55,7 +55,7 @@ test('a command that prints a result may fail, and one that prints none fails wi
   await assert.rejects(Array.fromAsync(without.run(command, unaborted())), {
     message: 'b.tar is there already.',
   });
-  const backups = createBackupCommands(without, '/data');
+  const backups = createBackupCommands(without, { dataDir: '/data', database: undefined });
   await assert.rejects(
     Array.fromAsync(backups.run(['b.tar'], unaborted())),
     apiError('BACKUP_FAILED', /^b\.tar is there already\.$/),

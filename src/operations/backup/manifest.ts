@@ -10,6 +10,10 @@ export class BackupError extends Error {
   override name = 'BackupError';
 }
 
+/** What to use in place of backups of Artseal if the database is on PostgreSQL. */
+export const postgresBackups =
+  'PostgreSQL has backups of its own: use pg_basebackup with WAL archiving, or the managed backups of its provider';
+
 /** How many faults one message names; `artseal backup verify` names all. */
 const namedMax = 3;
 

@@ -20,12 +20,14 @@ import {
   sealedWebhookUrl,
 } from '../../keys/sealed-secrets.ts';
 import type { Content } from '../../store/sqlite/inspection.ts';
+import { postgresBackups } from '../backup/manifest.ts';
 import { findProblem, readStanding } from '../backup/standing.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
 import { checkDatabase } from './database.ts';
 import { findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
+import { checkPostgres } from './postgres.ts';
 
 /** Timeout of the webhook proxy, in milliseconds. */
 const proxyMs = 3_000;
@@ -50,14 +52,16 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
     yield* error.faults.map((text) => fault(text.replace(/\.$/, '')));
     return;
   }
-  const { environment, currency, timeZone, provider, dataDir } = config;
+  const { environment, currency, timeZone, provider, dataDir, database: place } = config;
   yield ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
   for (const variable of unknownSettings(env))
     yield warning(`${variable} is not a setting and has no effect: artseal help settings lists them`);
   yield* checkFiles(config);
   yield checkDisk(dataDir, clock);
 
-  const database = await checkDatabase(config, clock.nowMs());
+  const database = await (place === undefined
+    ? checkDatabase(config, clock.nowMs())
+    : checkPostgres(config, place, clock.nowMs()));
   yield* database.findings;
   yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);
@@ -206,8 +210,9 @@ async function checkWebhooks({ webhooks }: Config): Promise<Finding> {
 
 /** Checks the regular backups by the rules of the server's log and metrics. */
 async function checkBackups(config: Config, nowMs: number): Promise<Finding> {
-  const { ok, warning, fault } = findingsOf('backup');
-  const { dataDir, environment, backups } = config;
+  const { ok, warning, fault, unchecked } = findingsOf('backup');
+  const { dataDir, environment, database, backups } = config;
+  if (database !== undefined) return unchecked(postgresBackups);
   const terms = { dataDir, isRequired: environment === 'production', ...backups };
   const standing = await readStanding(terms);
   const problem = findProblem(standing, terms, nowMs);

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import pg from 'pg';
+import { freeAddress } from '../support/free-address.ts';
+import { createDatabase, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
+import { artwork } from '../support/samples.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
+
+const skip = skipUnlessPostgres();
+const timeout = 300_000;
+
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+
+interface Settings extends Record<string, string> {
+  readonly ARTSEAL_DATA_DIR: string;
+  readonly ARTSEAL_DATABASE_URL: string;
+}
+
+/** The settings of a sandbox in an empty folder. */
+const settingsFor = (t: TestContext, url: string): Settings => ({
+  ...{ ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data'), ARTSEAL_DATABASE_URL: url },
+});
+
+/** The folder of the Unix socket of a URL, which is that of the cluster. */
+const clusterFolder = (url: string): string =>
+  new URL(url.replace('@', '@localhost')).searchParams.get('host') ?? '';
+
+async function execute(url: string, ...statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  for (const statement of statements) await client.query(statement);
+  await client.end();
+}
+
+/** The API key of the sandbox's platform. */
+const platformOf = ({ ARTSEAL_DATA_DIR: dataDir }: Settings) =>
+  JSON.parse(readFileSync(join(dataDir, 'sandbox-credentials.json'), 'utf8'));
+
+test('serve makes its tables in an empty database, and finds them again', { skip, timeout }, async (t) => {
+  const env = settingsFor(t, await createDatabase(t));
+  const dataDir = env.ARTSEAL_DATA_DIR;
+  const service = await serveWatched(t, env);
+  const platform = platformOf(env);
+  const { status, json } = await send(service.publicUrl, platform, filing);
+  const { filingNo } = json;
+  assert.deepEqual([status, /^AS-\d{4}-000001$/.test(filingNo)], [200, true]);
+  assert.ok(!existsSync(join(dataDir, 'artseal.db')));
+  assert.equal(statSync(dataDir).mode & 0o777, 0o700);
+
+  await t.test('check finds no fault while it serves, and commands reach it', async () => {
+    const check = await runCommand(['check'], env);
+    assert.equal(check.code, 0, check.stdout);
+    assert.match(check.stdout, /^ok +database +postgres:.*PostgreSQL \d+/m);
+    assert.match(check.stdout, /^ok +serving +the process \d+ serves this folder/m);
+    const keys = await runCommand(['key', 'list'], env);
+    assert.match(keys.stdout, /sandbox-platform/);
+  });
+
+  await t.test('the server takes no backups', async () => {
+    const withoutUrl = { ARTSEAL_DATA_DIR: dataDir };
+    const backup = await runCommand(['backup', join(dataDir, 'b.tar')], withoutUrl);
+    assertOneLine(backup, 1, /BACKUP_FAILED: PostgreSQL has backups of its own: use pg_basebackup/);
+    assertOneLine(
+      await runCommand(['backup', './b.tar'], env),
+      2,
+      /ARTSEAL_DATABASE_URL is set.*pg_basebackup/,
+    );
+    assert.ok(!existsSync(join(dataDir, 'b.tar')));
+  });
+
+  await t.test('a second server in the folder, or on the database, does not start', async (t) => {
+    const { ARTSEAL_DATABASE_URL: url } = settingsFor(t, await createDatabase(t));
+    const inFolder = await runBounded(t, ['serve'], { ...env, ARTSEAL_DATABASE_URL: url });
+    assertOneLine(inFolder, 1, /another artseal uses .*data, a server or a command/);
+    const onDatabase = await runBounded(t, ['serve'], settingsFor(t, env.ARTSEAL_DATABASE_URL));
+    assertOneLine(onDatabase, 1, /another artseal uses the database/);
+  });
+
+  assert.equal(await service.stop(), 0);
+  const again = await serveWatched(t, env);
+  const found = await send(again.publicUrl, platform, {
+    method: 'GET',
+    target: `/api/v1/filing/${filingNo}`,
+  });
+  assert.deepEqual([found.status, found.json.filingNo], [200, filingNo]);
+  const next = await send(again.publicUrl, platform, filing);
+  assert.match(next.json.filingNo, /^AS-\d{4}-000002$/);
+  assert.equal(await again.stop(), 0);
+  assert.equal((await runCommand(['check'], env)).code, 0);
+  assert.ok(!readdirSync(dataDir).includes('serving.json'));
+});
+
+test('a database that cannot be used ends the start with a line that says why', {
+  skip,
+  timeout,
+}, async (t) => {
+  const url = await createDatabase(t);
+  const folder = clusterFolder(url);
+  const nowhere = await freeAddress();
+  const faults: readonly (readonly [string, RegExp])[] = [
+    [`postgres://postgres@${nowhere}/artseal`, new RegExp(`${nowhere} refused the connection: check`)],
+    [`postgres://postgres@/missing?host=${folder}`, /has no database missing: CREATE DATABASE "missing"/],
+    ['postgres://postgres@/artseal?host=/nowhere', /there is no socket in \/nowhere/],
+  ];
+  for (const [wrong, why] of faults)
+    assertOneLine(
+      await runBounded(t, ['serve'], settingsFor(t, wrong)),
+      1,
+      /cannot connect to the database/,
+      why,
+    );
+  const withPassword = settingsFor(t, 'postgres://postgres:sesame@localhost/artseal');
+  const rejected = await runBounded(t, ['serve'], withPassword);
+  assertOneLine(rejected, 2, /ARTSEAL_DATABASE_URL must not contain a password.*_PASSWORD_FILE/);
+  assert.ok(!existsSync(withPassword.ARTSEAL_DATA_DIR));
+  assert.ok(!`${rejected.stdout}${rejected.stderr}`.includes('sesame'));
+});
+
+test('the password comes from its file', { skip, timeout }, async (t) => {
+  const cluster = await startCluster(t, { fsync: true });
+  const url = await createDatabase(t, { cluster });
+  const rules = join(clusterFolder(url), 'data', 'pg_hba.conf');
+  writeFileSync(rules, `local all writer scram-sha-256\n${readFileSync(rules, 'utf8')}`);
+  await execute(
+    url,
+    `CREATE ROLE writer LOGIN PASSWORD 'correct horse'`,
+    'GRANT CREATE ON SCHEMA public TO writer',
+    'SELECT pg_reload_conf()',
+  );
+  const file = join(temporaryFolder(t), 'password');
+  const settings = {
+    ...settingsFor(t, url.replace('postgres@', 'writer@')),
+    ARTSEAL_DATABASE_PASSWORD_FILE: file,
+  };
+  writeFileSync(file, 'wrong\n', { mode: 0o600 });
+  const wrong = await runBounded(t, ['serve'], settings);
+  assertOneLine(wrong, 1, /did not accept the password of writer: check the password file/);
+  writeFileSync(file, 'correct horse\n');
+  const service = await serveWatched(t, settings);
+  assert.equal((await send(service.publicUrl, platformOf(settings), filing)).status, 200);
+  assert.equal(await service.stop(), 0);
+});
+
+test('a production starts on the tables that init makes', { skip, timeout }, async (t) => {
+  const folder = temporaryFolder(t);
+  const keys = join(folder, 'keys');
+  writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
+  const env = {
+    ...settingsFor(t, await createDatabase(t)),
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_CURRENCY: 'EUR',
+    ARTSEAL_MASTER_KEY_FILE: keys,
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
+    ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
+    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+  };
+  assertOneLine(await runBounded(t, ['serve'], env), 1, /there is no folder .*data/);
+  const made = await runCommand(['init'], env);
+  assert.match(made.stdout, /^created the tables in postgres:.*: production, EUR$/m);
+  assert.doesNotMatch(made.stdout, /before artseal serve/);
+  const service = await serveWatched(t, env);
+  assert.equal(await service.stop(), 0);
+});
