@@ -756,23 +756,10 @@ const otherCommands: readonly [number, Make][] = [
   [25, (world) => known(world, world.pages)],
 ];
 
-/** What each group of commands is. The last ones are those that most calls make. */
-const groups = {
-  filing: filingCommands,
-  evidence: evidenceCommands,
-  log: logCommands,
-  escrow: escrowCommands,
-  caller: callerCommands,
-  party: partyCommands,
-  webhook: webhookCommands,
-  other: otherCommands,
-};
-
-/** A part of the commands. */
-export type CommandGroup = keyof typeof groups;
-
-/** All of them. */
-export const commandGroups = Object.keys(groups) as readonly CommandGroup[];
+const commands: readonly (readonly [number, Make])[] = [
+  ...[filingCommands, evidenceCommands, logCommands, escrowCommands],
+  ...[callerCommands, partyCommands, webhookCommands, otherCommands],
+].flat();
 
 function drawn(world: World, from: readonly (readonly [number, Make])[]): Command {
   const total = from.reduce((sum, [weight]) => sum + weight, 0);
@@ -832,7 +819,7 @@ function repeated(world: World): StoreRequest | undefined {
   const again = admission(world);
   const fingerprint = oneIn(world, 5) ? world.random.pick(fingerprints) : claim.fingerprint;
   return {
-    effect: effect && 'work' in effect ? withNewInstruction(world, effect) : effect,
+    effect: effect && commandAgain(world, effect),
     admission: {
       ...{ nowS: world.nowS, sweepAtS: world.sweepAtS, nonce: again?.nonce, quota: again?.quota },
       idempotency: { ...claim, fingerprint, requestId: id(world, 'req') },
@@ -840,10 +827,18 @@ function repeated(world: World): StoreRequest | undefined {
   };
 }
 
-const withNewInstruction = (world: World, effect: Command<'OpenEscrow' | 'PrepareResolution'>): Command => ({
-  ...effect,
-  work: { ...effect.work, instructionId: id(world, 'ins') },
-});
+/** The command of a repeated call: with the time of now, and an instruction id of its own. */
+function commandAgain(world: World, effect: Command): Command {
+  return {
+    ...effect,
+    ...('at' in effect && { at: time(world) }),
+    ...('nowMs' in effect && { nowMs: nowMs(world) }),
+    ...('by' in effect &&
+      effect.by !== undefined &&
+      'atS' in effect.by && { by: { ...effect.by, atS: world.nowS } }),
+    ...('work' in effect && { work: { ...effect.work, instructionId: id(world, 'ins') } }),
+  } as Command;
+}
 
 function secondPart(
   world: World,
@@ -867,11 +862,12 @@ function newRequest(world: World, from: readonly (readonly [number, Make])[]): S
 }
 
 /**
- * Whether a command is of no call with a key: it reads, or its ids, which every call draws anew, would be used a second time after
- * the key has expired.
+ * Whether a command is of no call with a key: it reads, or it has ids or times that every call draws anew, and would have them a second
+ * time after the key has expired.
  */
 const isKeyless = (effect: Command): boolean =>
-  'page' in effect || 'key' in effect || 'token' in effect || /^(Get|Read|Prove|Find)/.test(effect.kind);
+  ['page', 'key', 'token', 'outcomes', 'filingNos'].some((member) => member in effect) ||
+  /^(Get|Read|Prove|Find)/.test(effect.kind);
 
 /** A request whose caller does not exist: its row breaks a foreign key when it is written. */
 function ofNobody(world: World): StoreRequest {
@@ -1019,13 +1015,10 @@ const newWorld = (random: Random): World => ({
 /** Batches of a period. */
 const periodBatches = 50;
 
-/** Requests that a seed repeats, of some groups of commands. */
-export type RandomRequests = ReturnType<typeof createRandomRequests>;
-
-export function createRandomRequests(random: Random, chosen: readonly CommandGroup[] = commandGroups) {
+/** Makes requests for a store, which a seed repeats. */
+export function createRandomRequests(random: Random) {
   const world = newWorld(random);
   const clock = createClock(world);
-  const commands = chosen.flatMap((group) => groups[group]);
   /** The position of the newest event before the last pause. */
   let expired = 0;
   let batches = 0;

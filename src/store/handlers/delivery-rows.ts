@@ -82,7 +82,7 @@ function prepareQueries(database: Database) {
       .select(named({ sequence, resource, attempts, nextAttemptAtMs }))
       .from(webhookDelivery)
       .where(and(isOf, isPending))
-      .orderBy(asc(webhookDelivery.nextAttemptAtMs))
+      .orderBy(asc(webhookDelivery.nextAttemptAtMs), asc(sequence))
       .limit(sql.placeholder('limit')),
     selectFirstOpen: database
       .select({ sequence, status })

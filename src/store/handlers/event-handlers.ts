@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import { type Event, eventsAhead, eventsExpired, holdWarningS } from '../../domain/event.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { caller, escrow } from '../engine/schema.ts';
@@ -46,6 +46,7 @@ export function createEventHandlers({ database, events, outbox }: Parts): Handle
             or(isNull(escrow.notifiedHoldEndS), ne(escrow.notifiedHoldEndS, escrow.holdExpiresAtS)),
           ),
         )
+        .orderBy(asc(escrow.holdExpiresAtS), asc(escrow.id))
         .limit(limit)
         .all();
       for (const { id, callerId, escrowId, filingNo, state, holdExpiresAtS } of ending) {

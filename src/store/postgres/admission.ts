@@ -177,7 +177,10 @@ function createKeys(queries: Queries) {
     },
     replace: ({ callerId, key }, result) => {
       const outcome = replacedOutcome(result);
-      if (outcome !== undefined) replaced.push({ callerId, key, outcome });
+      if (outcome === undefined) return;
+      replaced.push({ callerId, key, outcome });
+      const row = known.get(nameOf({ callerId, key }));
+      if (row !== undefined) known.set(nameOf(row), { ...row, outcome });
     },
   };
 

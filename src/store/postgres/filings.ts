@@ -183,7 +183,7 @@ export const createFilingReads = (queries: Queries): FilingReads => ({
       text: `SELECT name AS platform, filings, filing_cap AS cap FROM caller CROSS JOIN LATERAL (
           SELECT count(*) AS filings FROM filing WHERE caller_id = caller.id AND filing_no BETWEEN $1 AND $2
         ) AS counted
-        WHERE filing_cap IS NOT NULL ORDER BY filings::float8 / filing_cap DESC LIMIT $3`,
+        WHERE filing_cap IS NOT NULL ORDER BY filings::float8 / filing_cap DESC, caller.id LIMIT $3`,
       values: [from, to, limit],
     });
     return rows;

@@ -18,10 +18,8 @@ const rowsFrom = (database: SqliteDatabase) =>
     .where(gte(eventLog.id, sql.placeholder('position')))
     .orderBy(asc(eventLog.id));
 
-/** Reads the events of callers: follows their chains. */
-export function createEventReads(database: SqliteDatabase): EventReads {
-  const headOf = headReader(database);
-  const { selectRows, selectFirst, selectMark, selectBehind } = prepare(database, {
+const prepareReads = (database: SqliteDatabase) =>
+  prepare(database, {
     selectRows: rowsFrom(database),
     selectFirst: database.select({ first: eventLog.first }).from(eventLog).orderBy(asc(eventLog.id)).limit(1),
     selectBehind: database
@@ -42,6 +40,11 @@ export function createEventReads(database: SqliteDatabase): EventReads {
       .orderBy(asc(eventMark.sequence))
       .limit(1),
   });
+
+/** Reads the events of callers: follows their chains. */
+export function createEventReads(database: SqliteDatabase): EventReads {
+  const headOf = headReader(database);
+  const { selectRows, selectFirst, selectMark, selectBehind } = prepareReads(database);
 
   /** Yields a caller's events from one backwards, as far as they are kept. */
   function* chainFrom(position: number): Generator<ChainedEvent> {
@@ -77,8 +80,12 @@ export function createEventReads(database: SqliteDatabase): EventReads {
 
   function readAfter(callerId: number, after: number, limit: number): EventsAfter {
     if (headOf(callerId).sequence <= after) return { events: [], isWhole: true };
-    const { events, isWhole } = chainTo(callerId, after, entryTo(callerId, after + limit));
-    return { events: events.reverse().slice(0, limit).map(withoutLink), isWhole };
+    const { events: chain, isWhole } = chainTo(callerId, after, entryTo(callerId, after + limit));
+    const first = chain.at(-1);
+    // After expired events, the chain has to be entered later for a full page.
+    if (!isWhole && first !== undefined)
+      return { events: readAfter(callerId, first.sequence - 1, limit).events, isWhole };
+    return { events: chain.reverse().slice(0, limit).map(withoutLink), isWhole };
   }
 
   function* allAfter(after: number): Generator<Event> {

@@ -1,4 +1,4 @@
-import { and, between, desc, eq, isNotNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, asc, between, desc, eq, isNotNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
 import { type Incidents, RecordDamaged } from '../engine/failure.ts';
 import type { FilingReads, ListedFiling } from '../engine/parts.ts';
@@ -55,7 +55,7 @@ function readCaps(database: SqliteDatabase) {
         and(eq(latestFiling.callerId, caller.id), eq(latestFiling.year, sql.placeholder('year'))),
       )
       .where(isNotNull(caller.filingCap))
-      .orderBy(desc(sql`1.0 * ${filings} / ${caller.filingCap}`))
+      .orderBy(desc(sql`1.0 * ${filings} / ${caller.filingCap}`), asc(caller.id))
       .limit(sql.placeholder('limit')),
   });
   return caps;
