@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { createBatcher } from '../engine/batcher.ts';
+import { createCoreStore } from '../engine/core-store.ts';
 import { DatabaseError } from '../engine/failure.ts';
-import { createKnownState, derivedKey } from '../engine/known-state.ts';
 import type { PostgresPlace, Store, StoreOptions } from '../store.ts';
 import { openCore } from './core.ts';
 import type { Queries } from './leaf-rows.ts';
@@ -64,34 +63,6 @@ async function prepareDatabase(
 }
 
 async function serve(line: Line): Promise<Store> {
-  const core = await openCore(line);
-  const { update, methods } = createKnownState();
-  const report = () =>
-    update({
-      credentials: core.changedCredentials(),
-      events: core.takeEventNews(),
-      storageErrors: core.storageErrors(),
-    });
-  report();
-  const { execute, inFlight, close } = createBatcher(async (batch) => {
-    const replies = await core.executeBatch(batch);
-    report();
-    return replies;
-  });
-  let closing: Promise<void> | undefined;
-  return {
-    execute,
-    ...methods,
-    keyFor: (purpose) => derivedKey(core.secret, purpose),
-    checkedMs: undefined,
-    upgrade: undefined,
-    findFault: line.fault,
-    requestsInFlight: inFlight,
-    metrics: async () => ({ ...core.metrics(), requestsInFlight: inFlight() }),
-    lost: line.lost,
-    close: () => {
-      closing ??= close().then(line.close);
-      return closing;
-    },
-  };
+  const rest = { checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost };
+  return createCoreStore(await openCore(line), rest, line.close);
 }
