@@ -1,10 +1,11 @@
 import pg from 'pg';
-import { openCluster, postgresBinaries } from '../test/support/postgres.ts';
+import { openCluster, skipUnlessPostgres } from '../test/support/postgres.ts';
 
 // Runs PostgreSQL for development in a temporary folder, until Ctrl+C.
 
-if (postgresBinaries() === undefined) {
-  process.stderr.write('PostgreSQL is not installed: apt-get install postgresql\n');
+const missing = skipUnlessPostgres();
+if (missing !== false) {
+  process.stderr.write(`${missing}\n`);
   process.exit(1);
 }
 // The server refuses a database without fsync.

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, copyFileSync, mkdtempSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdtempSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,13 +45,13 @@ interface Server {
 
 /** Who is admitted how. */
 const admissions = `
-local   all         postgres               trust
-local   replication postgres               trust
-local   all         writer                 scram-sha-256
-local   all         stranger               peer
-hostssl all         certified 127.0.0.1/32 cert
-host    all         postgres  127.0.0.1/32 trust
-host    all         writer    127.0.0.1/32 scram-sha-256`;
+local all         postgres               trust
+local replication postgres               trust
+local all         writer                 scram-sha-256
+local all         stranger               peer
+host  all         postgres  127.0.0.1/32 trust
+host  all         writer    127.0.0.1/32 scram-sha-256
+`;
 
 /** Runs a program of PostgreSQL as the user of the shared cluster, since it refuses to run as root. */
 async function userOfPostgres(): Promise<{ uid: number; gid: number; folder: string }> {
@@ -159,6 +167,15 @@ async function useCertificate(
   }
   await reload({ folder, ...server }, 'ssl_ca_file', 'root.crt');
   await reload({ folder, ...server }, 'ssl', 'on');
+}
+
+const withoutTls = 'this PostgreSQL was built without TLS';
+
+async function hasTls(server: Server): Promise<boolean> {
+  const client = await connect({ url: server.socketUrl('postgres') });
+  const { rows } = await client.query<{ readonly ssl_library: string }>('SHOW ssl_library');
+  await client.end();
+  return rows[0]?.ssl_library !== '';
 }
 
 /** Changes a setting of the server, and waits until new sessions have it. */
@@ -349,6 +366,7 @@ test('the password is read from its file at each connection', { skip }, async (t
 
 test('variables and files of other clients change nothing', { skip }, async (t) => {
   const server = await primaryServer();
+  if (!(await hasTls(server))) return t.skip(withoutTls);
   const pgpass = fileWith(t, `*:*:*:*:${password}\n`);
   const variables = {
     PGPASSWORD: password,
@@ -425,6 +443,9 @@ test('roles and databases that are missing are named', { skip }, async (t) => {
 
 test('the certificate of a server is verified, and one of the client is sent', { skip }, async (t) => {
   const server = await primaryServer();
+  if (!(await hasTls(server))) return t.skip(withoutTls);
+  // A server without TLS does not start with this line.
+  appendFileSync(join(server.folder, 'pg_hba.conf'), 'hostssl all certified 127.0.0.1/32 cert\n');
   const authority = makeAuthority(t);
   const other = makeAuthority(t);
   const caFile = authority.certificateFile;

@@ -79,7 +79,8 @@ export function skipUnlessPostgres(): string | false {
   return notInstalled;
 }
 
-const notInstalled = 'not installed: PostgreSQL (apt-get install postgresql)';
+const notInstalled =
+  'not installed: PostgreSQL (apt-get install postgresql, or set ARTSEAL_TEST_POSTGRES to the folder of its programs)';
 
 let shared: Promise<PostgresCluster> | undefined;
 
