@@ -1,8 +1,10 @@
-import { globSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Matches the package folder of a module: node_modules/name or node_modules/@scope/name. */
 const packageFolder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
+/** Matches the last section of a README, where some packages have their licence. */
+const licenceSection = /^#+ licen[sc]e$([^#]+)/im;
 const line = '-'.repeat(80);
 
 /** Returns the licence texts of the packages that contain these modules, and of the packages in these folders. */
@@ -14,7 +16,15 @@ export function licenceTexts(modules: readonly string[], folders: readonly strin
 
 function licenceOf(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const files = globSync('{LICEN[SC]E,NOTICE}*', { cwd: folder }).sort();
-  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  const files = textsOf(folder, /^(licen[sc]e|notice)/i);
+  const ofReadme = () =>
+    textsOf(folder, /^readme\.md$/i).flatMap((text) => licenceSection.exec(text)?.[1]?.trim() ?? []);
+  const texts = files.length > 0 ? files : ofReadme();
   return [`${name} ${version}: ${license}`, ...texts].map((text) => `${text}\n`).join('\n');
+}
+
+/** Returns the texts of the files of a folder that have such a name. */
+function textsOf(folder: string, name: RegExp): readonly string[] {
+  const files = readdirSync(folder).filter((file) => name.test(file));
+  return files.sort().map((file) => readFileSync(join(folder, file), 'utf8').trim());
 }

@@ -72,9 +72,10 @@ describe('the executable', { timeout: 300_000 }, () => {
 
   test('prints the licenses of its contents', async (t) => {
     const { stdout } = await run(executable, ['licenses'], emptyMachine(t));
-    for (const name of ['better-sqlite3', 'pino', '@connectrpc/connect', 'node-.*']) {
+    for (const name of ['better-sqlite3', 'pg', 'pino', '@connectrpc/connect', 'node-.*']) {
       assert.match(stdout, new RegExp(`^${name} \\d.*: .`, 'm'));
     }
+    assert.deepEqual(stdout.match(/^\S+ \S+: MIT\n\n-{80}$/gm), null, 'each with its text');
   });
 
   test('serves without any other program, and keeps its filings after kill -9', async (t) => {
