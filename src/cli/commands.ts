@@ -17,6 +17,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Back up and restore': {
     backup: async () => (await import('./backup.ts')).backup,
     restore: async () => (await import('./restore.ts')).restore,
+    database: async () => (await import('./database.ts')).database,
   },
   'Manage access': {
     platform: async () => (await import('./platform.ts')).platform,

@@ -96,6 +96,8 @@ const skipNumbers =
   'To skip them, take an artseal backup first, restore it with --numbers-after into another folder, copy log-checkpoint there,\n' +
   'and fork that one.';
 
+const skipNumbersOnPostgres = 'To skip them, run artseal database restored first.';
+
 const forkShown = ({ previous, ...plan }: Fork, vkey: string | undefined) => ({
   result: vkey === undefined ? 'PLANNED' : 'FORKED',
   ...plan,
@@ -111,8 +113,7 @@ function described(
   const last = previous
     ? `the last known checkpoint of ${previous.origin} has ${previous.size} leaves`
     : 'no checkpoint of the old log is known';
-  // Artseal restores no backup of PostgreSQL.
-  const careful = database === undefined ? [numbersAgain, skipNumbers] : [numbersAgain];
+  const careful = [numbersAgain, database === undefined ? skipNumbers : skipNumbersOnPostgres];
   const known = givesNumbersAgain ? [last, ...careful] : [last];
   if (vkey === undefined)
     return [...known, `nothing was changed: --accept begins the log ${origin} with a new key`];

@@ -4,11 +4,10 @@ import { writeMessage } from '../api/message-json.ts';
 import { readTimeZone, settings, usesPostgres } from '../config/config.ts';
 import { refuse } from '../config/settings.ts';
 import { createCalendar } from '../domain/calendar.ts';
-import { checkFilingNumber } from '../domain/filing.ts';
 import { postgresBackups } from '../operations/backup/manifest.ts';
 import { restoreBackup } from '../operations/backup/restore.ts';
-import { factsOfBackup, gapLine } from './backup-facts.ts';
-import { type Command, show, UsageError } from './command.ts';
+import { factsOfBackup, forkFirst, gapLine, keysOfBackup, readNumbersAfter } from './backup-facts.ts';
+import { type Command, show } from './command.ts';
 import { withProgress } from './progress.ts';
 
 /** `artseal restore` */
@@ -24,9 +23,7 @@ export const restore: Command = {
     'For five minutes after the first start, signed calls are rejected: the backup does not have the latest nonces.',
   ],
   run: async (words, terminal) => {
-    const numbersAfter = words.text('numbers-after');
-    if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
-      throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
+    const numbersAfter = readNumbersAfter(words);
     if (usesPostgres(terminal.env)) refuse(settings.databaseUrl, `is set, and ${postgresBackups}`);
     const calendar = createCalendar(readTimeZone(terminal.env));
     const [file, into] = [resolve(words.required('FILE')), resolve(words.required('into'))];
@@ -43,12 +40,17 @@ export const restore: Command = {
       `restored ${into}: ${database.environment}, as of ${takenAt}`,
       `${database.filings} filings, ${database.orders} escrow orders`,
       ...gaps.map(gapLine),
-      'keys, tokens and suspensions are those of the backup: revoke and suspend again what was changed since',
+      keysOfBackup,
       ...(numbersAfter === undefined ? [ifKnown] : []),
       ...(holdsMasterKeys || masterKeys.length === 0
         ? []
         : [`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`]),
-      ...(isPublished ? forkFirst(into) : []),
+      ...(isPublished
+        ? forkFirst(
+            `stop the server that you replace, and copy its log-checkpoint into ${into} if it is readable`,
+            `ARTSEAL_DATA_DIR=${into} `,
+          )
+        : []),
       `next: stop the server that you replace, then run ARTSEAL_DATA_DIR=${into} artseal serve`,
     );
   },
@@ -56,11 +58,3 @@ export const restore: Command = {
 
 const ifKnown =
   'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.';
-
-/** What to do about an evidence log that may have been published further than the backup. */
-const forkFirst = (into: string): string[] => [
-  'the evidence log was published, and serve rejects a registry that lacks published leaves: stop the server that you replace,',
-  `and copy its log-checkpoint into ${into} if it is readable. If artseal check then prints a fault for the evidence log, run`,
-  `ARTSEAL_DATA_DIR=${into} artseal evidence fork: it says what is wrong, and with --accept begins a new log that names the last`,
-  'checkpoint',
-];

@@ -86,6 +86,14 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     ['b.tar', 'needs --into DIR'],
     ['b.tar --into x --numbers-after 7', "needs --numbers-after AS-<year>-<6 digits>, not '7'"],
   ],
+  'database restored': [
+    ['', 'needs --taken-at TIME'],
+    [
+      '--taken-at yesterday',
+      "takes --taken-at as in 2026-11-21, 2026-11-21T09:15:00+08:00, 90m, 12h or 7d, not 'yesterday'",
+    ],
+    ['--taken-at 2999-01-01T00:00:00Z', 'takes no --taken-at in the future, 2999-01-01T00:00:00Z'],
+  ],
   upgrade: [
     ['now', `takes no 'now' ${quoting}`],
     ['--check --without-copy', 'takes one flag at a time'],
@@ -225,7 +233,7 @@ test('--version prints the version of package.json', async () => {
 });
 
 const commands = (
-  'init serve reload check ready clock backup restore upgrade platform party key token secrets escrow retention ' +
+  'init serve reload check ready clock backup restore database upgrade platform party key token secrets escrow retention ' +
   'audit-log events webhooks evidence log verify sign call demo licenses help completion'
 ).split(' ');
 

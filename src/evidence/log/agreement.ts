@@ -61,7 +61,8 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
     throw new EvidenceLogError(
       'DATABASE_BEHIND',
       `the database is older than what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
-        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}.`,
+        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}. On PostgreSQL, run ` +
+        'artseal database restored before, which skips the numbers that were given out since.',
     );
   const kept = state.newest && readKept(state.newest.note);
   const known = [kept, last].filter((checkpoint) => checkpoint !== undefined);

@@ -1,8 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { type Calendar, yearOf } from '../../domain/calendar.ts';
+import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
-import { yearOfFiling } from '../../domain/filing.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { logCheckpoint } from '../../store/engine/schema.ts';
 import type { NumberGap } from '../../store/handlers/restorations.ts';
@@ -12,6 +11,7 @@ import { databaseName, folderLockName, unfinishedRestoreName } from '../../store
 import { recordRestorationIn } from '../../store/sqlite/restoration.ts';
 import { BackupError, type Manifest, type Progress } from './manifest.ts';
 import { faultsOf, openBackup } from './verify.ts';
+import { yearsSince } from './years-since.ts';
 
 /** Which backup is restored, where, and which numbers are left out. */
 export interface RestoreOrder {
@@ -52,7 +52,11 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
   refuseUsed(into);
   const backup = await openBackup(file);
   const { manifest } = backup;
-  const years = yearsSince(manifest, order);
+  const years = yearsSince({
+    ...order,
+    takenAtMs: Date.parse(manifest.takenAt),
+    filingYears: Object.keys(manifest.database.lastFilings).map(Number),
+  });
   refuseWithoutRoom(manifest, into);
   mkdirSync(into, { recursive: true, mode: 0o700 });
   const work = join(into, unfinishedRestoreName);
@@ -91,27 +95,6 @@ function refuseWithoutRoom({ files }: Manifest, into: string): void {
   const free = freeBytes(existingFolder(into));
   if (free < needed)
     throw new BackupError(`${into} needs ${megabytes(needed)} free, and ${megabytes(free)} are: make room.`);
-}
-
-/** The years whose numbers may have been given out since the backup was taken. */
-function yearsSince(
-  { takenAt, database }: Manifest,
-  { nowMs, calendar, numbersAfter }: RestoreOrder,
-): readonly number[] {
-  const yearAt = (atMs: number) => yearOf(calendar.timestamp(atMs));
-  const [takenIn, restoredIn] = [yearAt(Date.parse(takenAt)), yearAt(nowMs)];
-  // The clock was ahead, and may since have been set to any year of which the backup has filings.
-  const wasAhead = takenIn > restoredIn;
-  const first = wasAhead ? Math.min(restoredIn, ...Object.keys(database.lastFilings).map(Number)) : takenIn;
-  // If the clock was set back, the gap does not get smaller.
-  const last = Math.max(takenIn, restoredIn);
-  const years = Array.from({ length: last - first + 1 }, (_, place) => first + place);
-  if (numbersAfter !== undefined && !years.includes(yearOfFiling(numbersAfter))) {
-    throw new BackupError(
-      `--numbers-after ${numbersAfter} is of no year since the backup was taken, on ${takenAt}: ${years.join(', ')}.`,
-    );
-  }
-  return years;
 }
 
 async function note(

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace } from '../store.ts';
-import { connect, refuseUnsafe } from './connection.ts';
+import { type ConnectionUse, connect, refuseUnsafe } from './connection.ts';
 
 /** How long a line waits between two attempts to connect again. */
 const retryMs = 250;
@@ -102,11 +102,13 @@ export class ConnectionLost extends Error {
   }
 }
 
-async function connectAlone(
+/** Connects, and holds the lock of the database until the connection ends. Throws what `openLine` throws. */
+export async function connectAlone(
   place: PostgresPlace,
   prepare: (client: pg.Client) => Promise<void>,
+  use?: ConnectionUse,
 ): Promise<pg.Client> {
-  const client = await connect(place);
+  const client = await connect(place, use);
   try {
     await refuseUnsafe(client);
     await prepare(client);

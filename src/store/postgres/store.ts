@@ -24,7 +24,7 @@ export async function openPostgresStore({ place, ...options }: PostgresOptions):
 }
 
 /** Makes the tables if the database is empty and that is wanted, and binds it to environment and currency. */
-async function prepareDatabase(
+export async function prepareDatabase(
   client: Session & Queries,
   { environment, currency, opening }: Omit<PostgresOptions, 'place'>,
 ): Promise<void> {
