@@ -18,7 +18,7 @@ const roomBytes = 1_048_576;
 const tooLate = new Error(`a write takes longer than ${writeMaxMs / 1_000} s`);
 
 /**
- * Fails while the database file is not in place, while a test write is not durable within a second, and after a failed write
+ * Fails while the store has a fault, while a test write is not durable within a second, and after a failed write
  * until test writes have succeeded for five seconds.
  */
 export function createStorePart(
@@ -90,11 +90,11 @@ export function findDamage(store: Pick<Store, 'storageErrors'>): string | undefi
   );
 }
 
-/** How often the files are checked, in milliseconds. */
+/** How often the store is checked, in milliseconds. */
 const checkEveryMs = 1_000;
 
 /**
- * Checks once a second whether the files of the store are in place, and logs each change. Logs damage once. Returns a
+ * Checks once a second whether the store has a fault, and logs each change. Logs damage once. Returns a
  * function that ends the watch.
  */
 export function watchStore(
@@ -107,11 +107,8 @@ export function watchStore(
   const check = () => {
     const fault = store.findFault();
     if (fault !== known && fault !== undefined)
-      log.error(
-        { fault },
-        'the database file was replaced or removed: all calls are rejected until it is back',
-      );
-    if (fault !== known && fault === undefined) log.info('the database file is back: calls are served');
+      log.error({ fault }, 'the database cannot be used: all calls are rejected until it can');
+    if (fault !== known && fault === undefined) log.info('the database can be used again: calls are served');
     known = fault;
   };
   const checkForDamage = () => {

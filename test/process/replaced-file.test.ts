@@ -31,7 +31,7 @@ test('a service whose database is moved rejects all calls until it is back', {
     const { status, json } = await file();
     assert.deepEqual([status, json.code], [503, 'UNAVAILABLE']);
     assert.equal(json.message.includes(dataDir), false, 'callers see no paths');
-    await isLogged('"msg":"the database file was replaced or removed', 1);
+    await isLogged('"msg":"the database cannot be used', 1);
     assert.ok(logged(`"fault":"${join(dataDir, 'artseal.db')} is gone"`) === 1, service.stderr());
     assert.equal((await list()).status, 503);
     await isLogged('"msg":"the orders that are due cannot be read', 1);
@@ -39,7 +39,7 @@ test('a service whose database is moved rejects all calls until it is back', {
 
   await t.test('back: the service continues', async () => {
     renameSync(away, dataDir);
-    await isLogged('"msg":"the database file is back', 1);
+    await isLogged('"msg":"the database can be used again', 1);
     await isLogged('"msg":"the orders that are due are read again', 1);
     assert.equal(logged('"msg":"the orders that are due cannot be read'), 1, 'one line');
     assert.match(service.stderr(), /"reason":"UNAVAILABLE",[^\n]*"why":"[^"]*artseal\.db[^"]* is gone"/);
