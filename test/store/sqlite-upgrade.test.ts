@@ -65,7 +65,7 @@ test('an upgrade makes a copy of what was there, and keeps all rows', async (t) 
     (rows as unknown[][]).map((row) => [...row, null]),
   ]);
   assert.deepEqual(contentOf(file).rows, expanded);
-  assert.deepEqual(faultsInLog(file), []);
+  assert.deepEqual(await faultsInLog(file), []);
   const next = filings.length + 1;
   assert.equal(await fileOne(store, gallery), `AS-2026-${String(next).padStart(6, '0')}`);
 });

@@ -115,9 +115,10 @@ export async function faultsOf(
   const changed = await unpack(file, backup, folder, progress);
   if (changed.length > 0)
     return changed.map((name) => `${name} is not what was backed up: its SHA-256 differs`);
-  return backup.manifest.files
-    .filter(({ name }) => isDatabase(name))
-    .flatMap(({ name }) => checkDatabase(folder, name, backup.manifest, progress));
+  const faults: string[] = [];
+  for (const { name } of backup.manifest.files)
+    if (isDatabase(name)) faults.push(...(await checkDatabase(folder, name, backup.manifest, progress)));
+  return faults;
 }
 
 function refuseWithoutRoom({ members }: OpenBackup, folder: string, isTemporary: boolean): void {
@@ -163,12 +164,12 @@ async function unpack(
   return changed;
 }
 
-function checkDatabase(
+async function checkDatabase(
   folder: string,
   name: string,
   manifest: Manifest,
   progress: Progress,
-): readonly string[] {
+): Promise<readonly string[]> {
   progress(`checking ${name}`, 0, 0);
   const file = join(folder, name);
   const damages = damagesIn(file, 'FULL').map((damage) => `${name} is damaged: ${damage}`);
@@ -181,7 +182,7 @@ function checkDatabase(
     JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
   return [
     ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
-    ...faultsInLog(file),
+    ...(await faultsInLog(file)),
     ...unsignedIn(file),
   ];
 }

@@ -10,10 +10,7 @@ import { findingsOf, messageOf } from './finding.ts';
 /** The age of a snapshot from which there is a warning, in seconds. */
 const oldSnapshotS = 600;
 
-/**
- * Checks a database on PostgreSQL, as `checkDatabase` checks one on SQLite. It does not compare the records
- * with the evidence log.
- */
+/** Checks a database on PostgreSQL, as `checkDatabase` checks one on SQLite. */
 export async function checkPostgres(
   config: Config,
   place: PostgresPlace,
@@ -22,7 +19,7 @@ export async function checkPostgres(
   try {
     const { inspectDatabase } = await import('../../store/postgres/inspection.ts');
     const year = yearOf(createCalendar(config.timeZone).timestamp(nowMs));
-    const inspection = await inspectDatabase(place, year, (...found) => checkLog(config, ...found, []));
+    const inspection = await inspectDatabase(place, year, (...found) => checkLog(config, ...found));
     const { content } = inspection;
     const findings = [...judge(config, place.url, inspection), ...checkServer(inspection)];
     return { findings: [...findings, ...findingsIn(content, nowMs)], content };

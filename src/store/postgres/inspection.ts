@@ -1,6 +1,7 @@
 import { desc, eq } from 'drizzle-orm';
 import type pg from 'pg';
 import { createIncidents, DatabaseError } from '../engine/failure.ts';
+import { faultsInLog } from '../engine/log-check.ts';
 import { apiKey, caller, deployment, filing } from '../engine/schema.ts';
 import { keyColumns } from '../handlers/callers.ts';
 import { createTreeReads } from '../handlers/evidence-handlers.ts';
@@ -31,8 +32,8 @@ export type Inspection<T> = Awaited<ReturnType<typeof inspectDatabase<T>>>;
 /** Platforms in a report, at most. */
 const capsMax = 10;
 
-/** Examines the evidence log. */
-type LookAtLog<T> = (state: LogState, read: ReadTree) => Promise<T>;
+/** Examines the evidence log. `faults` are those of the log and its records. */
+type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[]) => Promise<T>;
 
 /** Says what an upgrade would do. Throws DatabaseError, also if the database has no tables or is too new. */
 export function planUpgrade(place: PostgresPlace): Promise<PlannedUpgrade> {
@@ -73,7 +74,7 @@ async function namesIn(client: pg.Client): Promise<LogNames> {
 }
 
 /**
- * Reads a database, which another process may use, and changes nothing. It calls `lookAtLog` meanwhile.
+ * Reads a whole database, which another process may use, and changes nothing. It calls `lookAtLog` meanwhile.
  * `year` is one of the business calendar. Throws DatabaseError if it cannot connect.
  */
 export function inspectDatabase<T>(place: PostgresPlace, year: number, lookAtLog: LookAtLog<T>) {
@@ -140,7 +141,9 @@ async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLo
   const newest = await database.select({ filedAtS }).from(filing).orderBy(desc(filing.id)).limit(1).get();
   const numbers = createNumberMetrics(database, createFilingReads(client));
   const log = await logStateIn(database);
-  const { newestS, datedS } = await all.ReadLogClock.run({ kind: 'ReadLogClock' });
+  const faults = await faultsInLog(database);
+  // The time of a damaged log means nothing.
+  const times = faults.length === 0 ? await all.ReadLogClock.run({ kind: 'ReadLogClock' }) : undefined;
   return {
     environment,
     currency,
@@ -151,14 +154,14 @@ async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLo
     restoration: await lastRestoration(database),
     log,
     /** The result of `lookAtLog`. */
-    foundInLog: await lookAtLog(log, createTreeReads(postgresLog.forHandlers.read)),
+    foundInLog: await lookAtLog(log, createTreeReads(postgresLog.forHandlers.read), faults),
     numbers: { ...(await numbers.used(year)), caps: await numbers.caps(year, capsMax) },
     /** Unix milliseconds; undefined if there is none. */
     newestFilingMs: newest && newest.filedAtS * 1_000,
     /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
-    newestLeafS: newestS,
+    newestLeafS: times?.newestS,
     /** The trusted time, Unix seconds; undefined if there is none. */
-    datedS,
+    datedS: times?.datedS,
   };
 }
 

@@ -120,7 +120,7 @@ async function contentOf<T>(database: SqliteDatabase, year: number, lookAtLog: L
   const shared = forHandlers(database);
   const numbers = createNumberMetrics(shared, createFilingReads(database, createIncidents(classifyError)));
   const log = await logStateIn(shared);
-  const faults = database.transaction(() => faultsInOpenLog(database));
+  const faults = await faultsInOpenLog(database);
   // The time of a damaged log means nothing.
   const leaves = createLeaves(database);
   const unchecked = createEvidenceLog(database, leaves);

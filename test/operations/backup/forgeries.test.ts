@@ -157,10 +157,10 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
 };
 
 for (const [what, [sql, fault]] of Object.entries(changedRows)) {
-  test(`a change that contradicts the log is named: ${what}`, (t) => {
+  test(`a change that contradicts the log is named: ${what}`, async (t) => {
     const database = databaseCopy(t);
     forgeIn(database, (client) => client.exec(sql));
-    const [first = '', ...more] = faultsInLog(database);
+    const [first = '', ...more] = await faultsInLog(database);
     assert.match(first, fault);
     // A tree that was changed is not that of the checkpoint.
     assert.deepEqual(
@@ -185,7 +185,7 @@ const wrongErasures: readonly (readonly [detail: LogEventDetail, fault: RegExp])
   [{ records: 1, leaves: '4', before }, /^log event 6 says that AS-2015-000003 was erased, and it is there$/],
 ];
 
-test('an erasure before the end of retention is named, whatever the time of its event', (t) => {
+test('an erasure before the end of retention is named, whatever the time of its event', async (t) => {
   const database = databaseCopy(t);
   const filingNo = 'AS-2026-000003';
   forgeIn(database, (client) => {
@@ -199,7 +199,7 @@ test('an erasure before the end of retention is named, whatever the time of its 
       )
       .run(eventTimeS, filingNo);
   });
-  assert.deepEqual(faultsInLog(database), [
+  assert.deepEqual(await faultsInLog(database), [
     `log event 6 says that ${filingNo} was erased, before its retention ended`,
   ]);
 });
@@ -212,11 +212,11 @@ function appendEvent(client: Sqlite.Database, detail: LogEventDetail): void {
     .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, logEventLeafData(act)));
 }
 
-test('an erasure that did not happen is named', (t) => {
+test('an erasure that did not happen is named', async (t) => {
   for (const [detail, fault] of wrongErasures) {
     const database = databaseCopy(t);
     forgeIn(database, (client) => appendEvent(client, detail));
-    assert.match(faultsInLog(database)[0] ?? '', fault, JSON.stringify(detail));
+    assert.match((await faultsInLog(database))[0] ?? '', fault, JSON.stringify(detail));
   }
 });
 
@@ -238,7 +238,7 @@ test('keys and names of a forked log with a rotated key agree with its events', 
     previous: 'note',
   });
   await store.close();
-  assert.deepEqual(faultsInLog(database), []);
+  assert.deepEqual(await faultsInLog(database), []);
   for (const [sql, fault] of [
     [
       "UPDATE log_origin SET origin = 'forged' WHERE id = 2",
@@ -261,6 +261,6 @@ test('keys and names of a forked log with a rotated key agree with its events', 
   ] as const) {
     const copy = databaseCopy(t, dataDir);
     forgeIn(copy, (client) => client.exec(sql));
-    assert.match(faultsInLog(copy)[0] ?? '', fault, sql);
+    assert.match((await faultsInLog(copy))[0] ?? '', fault, sql);
   }
 });

@@ -332,7 +332,7 @@ test('a fault in a row of leaves is named by its leaf', async (t) => {
   for (const [what, [sql, faults]] of Object.entries(wrongRows)) {
     const database = changedCopy(t, dataDir, sql);
     // The hashes of later leaves include it, so these are named as well.
-    assert.deepEqual(faultsInLog(database).slice(0, 1), faults, what);
+    assert.deepEqual((await faultsInLog(database)).slice(0, 1), faults, what);
   }
 });
 
@@ -353,7 +353,7 @@ test('records that name the leaves of others are faults, however many there are'
       `INSERT INTO provenance_record SELECT filing_no, ${position}, 'TRANSFER', '2026-11-21', filed_at_s, salt, leaf_index
       FROM filing ORDER BY id LIMIT ${count}`,
     );
-    const faults = faultsInLog(database);
+    const faults = await faultsInLog(database);
     assert.equal(faults.length, Math.min(count, 100));
     for (const fault of faults) assert.match(fault, /has no leaf in the evidence log$/);
   }

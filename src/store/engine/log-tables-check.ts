@@ -1,17 +1,7 @@
-import { and, asc, eq, type InferSelectModel, inArray, isNotNull, sql } from 'drizzle-orm';
-import { yearOfFiling } from '../../domain/filing.ts';
+import { and, asc, eq, type InferSelectModel, inArray, isNotNull } from 'drizzle-orm';
 import type { LogEventKind } from '../../domain/leaf.ts';
-import {
-  filing,
-  latestFiling,
-  logEvent,
-  logKey,
-  logOrigin,
-  numberGap,
-  restoration,
-} from '../engine/schema.ts';
-import { named } from '../engine/statement.ts';
-import { prepare, type SqliteDatabase } from './statement.ts';
+import { logEvent, logKey, logOrigin, numberGap, restoration } from './schema.ts';
+import type { Database } from './statement.ts';
 
 type Gap = Pick<InferSelectModel<typeof numberGap>, 'year' | 'after' | 'through'>;
 
@@ -22,8 +12,8 @@ interface Details extends Gap {
 }
 
 /** The faults of tables that log events describe, a line each: keys, origins of the log, and skipped numbers. */
-export function faultsInLogTables(database: SqliteDatabase): readonly string[] {
-  const all = database
+export async function faultsInLogTables(database: Database): Promise<readonly string[]> {
+  const all = await database
     .select()
     .from(logEvent)
     .where(inArray(logEvent.kind, ['KEY_ADDED', 'KEY_RETIRED', 'LOG_FORKED', 'NUMBERS_SKIPPED']))
@@ -35,10 +25,10 @@ export function faultsInLogTables(database: SqliteDatabase): readonly string[] {
       .map((event) => ({ ...event, says: JSON.parse(event.detail) as Details }));
   type Events = ReturnType<typeof eventsOf>;
 
-  function* faultsInKeys(added: Events, retired: Events): Generator<string> {
+  async function* faultsInKeys(added: Events, retired: Events): AsyncGenerator<string> {
     const additions = new Map(added.map(({ says, timeS }) => [says.vkey, timeS]));
     const ends = new Map(retired.map(({ says, timeS }) => [says.vkey, timeS]));
-    for (const key of database.select().from(logKey).orderBy(asc(logKey.id)).all()) {
+    for (const key of await database.select().from(logKey).orderBy(asc(logKey.id)).all()) {
       const { vkey, addedAtS, endsAtS, sealedSeed } = key;
       const isRetired = sealedSeed.length === 0;
       if (additions.get(vkey) !== addedAtS)
@@ -56,8 +46,11 @@ export function faultsInLogTables(database: SqliteDatabase): readonly string[] {
   }
 
   /** The first origin is that of the first key, unless a fork gave it. Each other one is of a fork. */
-  function* faultsInOrigins(forks: Events, firstKey: Events[number] | undefined): Generator<string> {
-    const rows = database.select().from(logOrigin).orderBy(asc(logOrigin.id)).all();
+  async function* faultsInOrigins(
+    forks: Events,
+    firstKey: Events[number] | undefined,
+  ): AsyncGenerator<string> {
+    const rows = await database.select().from(logOrigin).orderBy(asc(logOrigin.id)).all();
     const isNamed = firstKey !== undefined && firstKey.leafIndex < (forks[0]?.leafIndex ?? Infinity);
     const named = isNamed && {
       ...firstKey,
@@ -74,9 +67,9 @@ export function faultsInLogTables(database: SqliteDatabase): readonly string[] {
       yield `the evidence log says that it continues as ${says.origin}, and the database does not`;
   }
 
-  function* faultsInGaps(skips: Events): Generator<string> {
+  async function* faultsInGaps(skips: Events): AsyncGenerator<string> {
     const says = new Set(skips.map(({ says: skipped }) => namesOf(skipped)));
-    const gaps = database
+    const gaps = await database
       .select({ year: numberGap.year, after: numberGap.after, through: numberGap.through })
       .from(numberGap)
       .innerJoin(restoration, eq(restoration.id, numberGap.restorationId))
@@ -94,9 +87,9 @@ export function faultsInLogTables(database: SqliteDatabase): readonly string[] {
 
   const added = eventsOf('KEY_ADDED');
   return [
-    ...faultsInKeys(added, eventsOf('KEY_RETIRED')),
-    ...faultsInOrigins(eventsOf('LOG_FORKED'), added[0]),
-    ...faultsInGaps(eventsOf('NUMBERS_SKIPPED')),
+    ...(await Array.fromAsync(faultsInKeys(added, eventsOf('KEY_RETIRED')))),
+    ...(await Array.fromAsync(faultsInOrigins(eventsOf('LOG_FORKED'), added[0]))),
+    ...(await Array.fromAsync(faultsInGaps(eventsOf('NUMBERS_SKIPPED')))),
   ];
 }
 
@@ -107,45 +100,4 @@ const nameOfKey = (vkey: string): string => vkey.slice(0, vkey.indexOf('+'));
 function namesOf({ year, after, through }: Gap): string {
   const number = (place: number) => `AS-${year}-${String(place).padStart(6, '0')}`;
   return `the numbers ${number(after + 1)} to ${number(through)}`;
-}
-
-/**
- * The faults of the chains of filings (see filing-chains.ts), a line each. Each filing names the caller's previous one of its year,
- * and latest_filing has the last one. No leaf commits to the caller of a filing, but a filing that is moved to another caller breaks
- * the chains of both.
- */
-export function* faultsInChains(database: SqliteDatabase): Generator<string> {
-  const { id, filingNo, callerId, previousId } = filing;
-  const { byId, links, latest } = prepare(database, {
-    byId: database
-      .select(named({ filingNo }))
-      .from(filing)
-      .where(eq(id, sql.placeholder('id'))),
-    links: database.select(named({ id, filingNo, callerId, previousId })).from(filing).orderBy(asc(filingNo)),
-    latest: database
-      .select(
-        named({ caller: latestFiling.callerId, year: latestFiling.year, filingId: latestFiling.filingId }),
-      )
-      .from(latestFiling),
-  });
-  const name = (id: number | null) =>
-    id === null ? 'none' : (byId.get({ id })?.filingNo ?? 'a filing that does not exist');
-  /** The last filing of each chain, by caller and year. */
-  const lastOf = new Map<string, number>();
-  for (const link of links.iterate()) {
-    const chain = `${link.callerId} ${yearOfFiling(link.filingNo)}`;
-    const expected = lastOf.get(chain) ?? null;
-    lastOf.set(chain, link.id);
-    if (link.previousId !== expected)
-      yield `${link.filingNo} names ${name(link.previousId)} as the filing of its caller before it, which is ${name(expected)}`;
-  }
-  for (const { caller, year, filingId } of latest.iterate()) {
-    const chain = `${caller} ${year}`;
-    const last = lastOf.get(chain) ?? null;
-    lastOf.delete(chain);
-    if (filingId !== last)
-      yield `${name(filingId)} is noted as the last filing of caller and year ${chain}, which is ${name(last)}`;
-  }
-  for (const [chain, last] of lastOf)
-    yield `${name(last)} is not noted as the last filing of caller and year ${chain}`;
 }

@@ -1,8 +1,8 @@
-import { and, asc, eq, type InferSelectModel, sql } from 'drizzle-orm';
+import { asc, eq, type InferSelectModel } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
 import { type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
-import { logEvent } from '../engine/schema.ts';
-import type { SqliteDatabase } from './statement.ts';
+import { logEvent } from './schema.ts';
+import type { Database } from './statement.ts';
 
 /** What the log says about a leaf whose record was erased. */
 export interface Erasure {
@@ -18,14 +18,19 @@ type ErasedSpan = LeafSpan & Erasure;
 type LogEventRow = InferSelectModel<typeof logEvent>;
 
 /** As `readErasures` makes it. */
-export type Erasures = ReturnType<typeof readErasures>;
+export type Erasures = Awaited<ReturnType<typeof readErasures>>;
 
 /** The erasures of a log. */
-export function readErasures(database: SqliteDatabase) {
+export async function readErasures(database: Database) {
   const faults: string[] = [];
   const spans: ErasedSpan[] = [];
-  const isErasure = and(eq(logEvent.kind, 'RECORDS_ERASED'), sql`json_valid(${logEvent.detail})`);
-  const events = database.select().from(logEvent).where(isErasure).orderBy(asc(logEvent.sequence)).all();
+  const isErasure = eq(logEvent.kind, 'RECORDS_ERASED');
+  const events = await database
+    .select()
+    .from(logEvent)
+    .where(isErasure)
+    .orderBy(asc(logEvent.sequence))
+    .all();
   for (const row of events) {
     const read = readErased(row);
     if (read === undefined)
@@ -53,13 +58,22 @@ export function readErasures(database: SqliteDatabase) {
 
 /** The leaves that a log event lists; undefined if it lists none, another number than it says, or a later leaf. */
 function readErased({ sequence, detail, timeS, leafIndex }: LogEventRow): readonly ErasedSpan[] | undefined {
-  const { records, leaves, before } = (JSON.parse(detail) ?? {}) as LogEventDetail;
+  const { records, leaves, before } = parsed(detail) as Partial<LogEventDetail>;
   const spans = typeof leaves === 'string' ? readLeafRanges(leaves) : undefined;
   const listed = spans?.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   const isBefore = (spans?.at(-1)?.last ?? leafIndex) < leafIndex;
   if (spans === undefined || listed !== records || !isBefore || typeof before !== 'number') return undefined;
   const erasure = { event: sequence, timeS, latestS: Math.min(before, endOfRetention(timeS)) };
   return spans.map((span) => ({ ...span, ...erasure }));
+}
+
+/** Parses JSON; an empty object if it is none. */
+export function parsed(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    return {};
+  }
 }
 
 /** The latest time whose retention has ended at another time, Unix seconds; NaN if there is no such date. */
