@@ -3,6 +3,8 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
+import { checkDeployment } from '../../src/operations/check/deployment.ts';
+import { systemClock } from '../../src/operations/registry.ts';
 import { migrations } from '../../src/store/postgres/upgrade.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
@@ -84,7 +86,10 @@ test('check looks at PostgreSQL in place of a file, and leaves the folder as it 
   assert.ok(!all.some((line) => line.includes('artseal.db')), all.join('\n'));
   const [database = '', ...more] = await findings(env, 'database');
   assert.deepEqual(more, []);
-  assert.match(database, /^ok: postgres:.*: sandbox in CNY, schema \d+, PostgreSQL \d+/);
+  assert.match(
+    database,
+    /^ok: postgres:.*: sandbox in CNY, schema \d+, PostgreSQL [\d.]+, role postgres, \d+ MiB, without a/,
+  );
   assert.deepEqual(await findings(env, 'numbers'), ['ok: 0 of 999999 filing numbers of this year are used']);
   assert.match((await findings(env, 'evidence log')).join(), /^ok: it gets its name and its key/);
   assert.match((await findings(env, 'backup')).join(), /^unchecked: .*pg_basebackup with WAL archiving/);
@@ -92,6 +97,39 @@ test('check looks at PostgreSQL in place of a file, and leaves the folder as it 
   assert.deepEqual(await findings({ ...env, ARTSEAL_CURRENCY: 'EUR' }, 'database'), [
     `fault: ${url} is in CNY: set ARTSEAL_CURRENCY to match`,
   ]);
+});
+
+test('check names what keeps old rows and log, and says if it may not see that', { skip }, async (t) => {
+  const env = await sandbox(t);
+  await artsealWith(env).lines('init');
+  const client = await psql(
+    t,
+    env.ARTSEAL_DATABASE_URL,
+    "SELECT pg_create_physical_replication_slot('left_over', true)",
+  );
+  assert.match(
+    (await findings(env, 'database')).join(),
+    /warning: nobody uses the replication slot left_over/,
+  );
+  await client.query("SELECT pg_drop_replication_slot('left_over')");
+  await client.query('CREATE ROLE reader LOGIN');
+  await client.query('GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader');
+  const asReader = {
+    ...env,
+    ARTSEAL_DATABASE_URL: env.ARTSEAL_DATABASE_URL.replace('postgres@', 'reader@'),
+  };
+  assert.match(
+    (await findings(asReader, 'database')).join(),
+    /unchecked: .*GRANT pg_read_all_stats TO "reader"/,
+  );
+});
+
+test('check compares its clock with that of PostgreSQL', { skip }, async (t) => {
+  const env = await sandbox(t);
+  await artsealWith(env).lines('init');
+  const clock = { ...systemClock, nowMs: () => Date.now() + 60_000 };
+  const found = await Array.fromAsync(checkDeployment({ ...process.env, ...env }, clock));
+  assert.match(found.map(({ text }) => text).join(), /the clock of PostgreSQL is 60 s behind/);
 });
 
 test('check finds a server that loses commits, and no server', { skip }, async (t) => {

@@ -13,7 +13,7 @@ const skip = skipUnlessPostgres();
 
 test('an empty database is reported, and stays empty', { skip }, async (t) => {
   const place = { url: await createDatabase(t) };
-  const inspection = await inspectDatabase(place, 2026, async () => {});
+  const inspection = await inspectDatabase(place, { year: 2026, nowMs: Date.now }, async () => {});
   const { schema, knownSchema, tooNew, content, unsafe } = inspection;
   assert.deepEqual([schema, knownSchema, tooNew, content, unsafe], [0, migrations.length, ...nothing]);
   assert.deepEqual(await readLogNames(place), { names: [], origin: undefined });
@@ -31,7 +31,9 @@ test('a database is inspected while a store uses it', { skip }, async (t) => {
   const filingNo = await fileOne(store, { callerId: 1, caller: 'gallery' });
   const tree = await perform(store, { kind: 'GetTree' });
   const year = Number(filingNo.split('-')[1]);
-  const { content } = await inspectDatabase(place, year, (_, read) => read({ kind: 'GetTree' }));
+  const { content } = await inspectDatabase(place, { year, nowMs: Date.now }, (_, read) =>
+    read({ kind: 'GetTree' }),
+  );
   assert.deepEqual(content?.foundInLog, tree);
   assert.deepEqual([content?.environment, content?.numbers.filingNumbers], ['sandbox', 1]);
   assert.equal(content?.newestFilingMs, (content?.newestLeafS ?? 0) * 1_000);
@@ -39,13 +41,14 @@ test('a database is inspected while a store uses it', { skip }, async (t) => {
 
 test('the oldest snapshot is that of the oldest transaction', { skip }, async (t) => {
   const place = { url: await createDatabase(t) };
-  const ageOf = async () => (await inspectDatabase(place, 2026, async () => {})).snapshotS;
+  const ageOf = async () =>
+    (await inspectDatabase(place, { year: 2026, nowMs: Date.now }, async () => {})).snapshotS;
   assert.equal(await ageOf(), 0);
   const forgotten = new pg.Client({ connectionString: place.url });
   await forgotten.connect();
   await forgotten.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
   await forgotten.query('SELECT 1');
-  await eventually('an age of a second', 10_000, async () => (await ageOf()) >= 1);
+  await eventually('an age of a second', 10_000, async () => ((await ageOf()) ?? 0) >= 1);
   await forgotten.end();
   assert.equal(await ageOf(), 0);
 });

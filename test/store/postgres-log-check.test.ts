@@ -29,7 +29,11 @@ async function faultsAfter(t: TestContext, ...statements: readonly string[]): Pr
   t.after(() => client.end());
   for (const table of ['filing', 'log_leaf']) await client.query(`ALTER TABLE ${table} DISABLE TRIGGER ALL`);
   for (const statement of statements) await client.query(statement);
-  const { content } = await inspectDatabase({ url }, 2026, async (_state, _read, faults) => faults);
+  const { content } = await inspectDatabase(
+    { url },
+    { year: 2026, nowMs: Date.now },
+    async (_state, _read, faults) => faults,
+  );
   return content?.foundInLog ?? ['no content'];
 }
 

@@ -61,7 +61,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
 
   const database = await (place === undefined
     ? checkDatabase(config, clock.nowMs())
-    : checkPostgres(config, place, clock.nowMs()));
+    : checkPostgres(config, place, clock));
   yield* database.findings;
   yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);

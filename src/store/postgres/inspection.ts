@@ -15,6 +15,7 @@ import { connect, refuseUnsafe } from './connection.ts';
 import { createFilingReads } from './filings.ts';
 import { createHandlers } from './handlers.ts';
 import { classifyError } from './postgres-errors.ts';
+import { readState } from './server-state.ts';
 import { forHandlers } from './statement.ts';
 import { migrate, migrations, schemaOf, tooNew } from './upgrade.ts';
 
@@ -77,7 +78,11 @@ async function namesIn(client: pg.Client): Promise<LogNames> {
  * Reads a whole database, which another process may use, and changes nothing. It calls `lookAtLog` meanwhile.
  * `year` is one of the business calendar. Throws DatabaseError if it cannot connect.
  */
-export function inspectDatabase<T>(place: PostgresPlace, year: number, lookAtLog: LookAtLog<T>) {
+export function inspectDatabase<T>(
+  place: PostgresPlace,
+  { year, nowMs }: { readonly year: number; readonly nowMs: () => number },
+  lookAtLog: LookAtLog<T>,
+) {
   return withClient(place, async (client) => {
     const unsafe = await refuseUnsafe(client).then(
       () => undefined,
@@ -89,7 +94,7 @@ export function inspectDatabase<T>(place: PostgresPlace, year: number, lookAtLog
     const reason = await tooNew(client);
     const isReadable = reason === undefined && schema >= knownSchema;
     return {
-      ...(await readServer(client)),
+      ...(await readServer(client, nowMs)),
       /** Why PostgreSQL would lose what was committed; undefined if it would not. */
       unsafe,
       /** 0 if the database has no tables of Artseal. */
@@ -106,21 +111,34 @@ export function inspectDatabase<T>(place: PostgresPlace, year: number, lookAtLog
   });
 }
 
-/** The version of PostgreSQL, and how long the oldest snapshot in the database is kept, in seconds. */
-async function readServer(client: pg.Client) {
-  const { rows } = await client.query<{ version: string; snapshotS: number }>(selectServer);
-  const { version = '', snapshotS = 0 } = rows[0] ?? {};
-  return { version, snapshotS };
+/** What the report says about the server. */
+async function readServer(client: pg.Client, nowMs: () => number) {
+  const state = await readState(client);
+  const sentMs = nowMs();
+  const { rows } = await client.query<ServerRow>(selectServer);
+  const [server] = rows;
+  if (server === undefined) throw new Error('PostgreSQL returned no row.');
+  /** How far the clock of PostgreSQL is ahead, in milliseconds. */
+  const aheadMs = server.atMs - (sentMs + nowMs()) / 2;
+  return { ...server, ...state, aheadMs };
 }
 
-/** Without the role pg_read_all_stats it knows the sessions of the own role alone. */
+interface ServerRow {
+  readonly version: string;
+  readonly role: string;
+  /** Its time, Unix milliseconds. */
+  readonly atMs: number;
+  /** The names of replication slots that nobody uses. */
+  readonly unusedSlots: readonly string[];
+  /** Whether commits wait for a standby. */
+  readonly hasSynchronousStandby: boolean;
+}
+
 const selectServer = `SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
-    coalesce(floor(extract(epoch FROM clock_timestamp() - min(began))), 0)::bigint AS "snapshotS"
-  FROM (
-    SELECT xact_start AS began FROM pg_stat_activity
-      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
-    UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
-  ) AS snapshots`;
+    current_user::text AS role,
+    floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "atMs",
+    ARRAY(SELECT slot_name::text FROM pg_replication_slots WHERE NOT active ORDER BY 1) AS "unusedSlots",
+    current_setting('synchronous_standby_names') <> '' AS "hasSynchronousStandby"`;
 
 async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLog<T>) {
   const database = forHandlers(client);
