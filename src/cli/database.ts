@@ -47,9 +47,24 @@ const restored: Action = {
 const ifKnown =
   'If you know the last filing number, put the database back again, and repeat this with --numbers-after.';
 
+const roles: Action = {
+  usage: 'database roles --app ROLE [--reader ROLE]',
+  details: [
+    'Prints SQL for psql, by which the role that owns the tables grants other roles what they need. Run it after each artseal init',
+    'and artseal upgrade. The roles must exist.',
+    '--app     serves, and runs all commands but init and upgrade: it cannot change or remove what keeps the evidence.',
+    '--reader  reads all but secrets.',
+  ],
+  run: async (words, { print }) => {
+    const { grantsFor } = await import('../store/postgres/roles.ts');
+    for (const line of grantsFor({ app: words.required('app'), reader: words.text('reader') })) print(line);
+    return undefined;
+  },
+};
+
 /** `artseal database` */
 export const database: CommandGroup = {
-  summary: 'record that a database on PostgreSQL was restored',
-  actions: [restored],
+  summary: 'grant roles their rights on PostgreSQL, and record that the database was restored',
+  actions: [roles, restored],
   details: ['For ARTSEAL_DATABASE_URL. See docs/operate/postgres.md.'],
 };

@@ -437,7 +437,7 @@ test('every command takes --json, except the server, health checks, clients of t
     .filter((action) => !partsOf(action).some(({ name }) => name === 'json'))
     .map(nameOf);
   assert.deepEqual(without, [
-    ...['serve', 'ready', 'demo', 'call', 'sign'],
+    ...['serve', 'ready', 'database roles', 'demo', 'call', 'sign'],
     ...['help', 'completion bash', 'completion zsh', 'completion fish', 'licenses'],
   ]);
 });

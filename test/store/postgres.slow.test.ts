@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import pg from 'pg';
+import { grantsFor } from '../../src/store/postgres/roles.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { migrate } from '../../src/store/postgres/upgrade.ts';
 import { createDatabase, postgresBinaries, skipUnlessPostgres } from '../support/postgres.ts';
@@ -15,10 +16,15 @@ const databases = new Map<string, string>();
 /** Databases end with their cluster, which ends with this process. */
 const untilTheEnd = { after: () => {} };
 
+/** The role that serves. */
+const app = 'app';
+
 async function makeTables(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await migrate(client);
+  await client.query(`CREATE ROLE ${app} LOGIN`);
+  await client.query(grantsFor({ app, reader: undefined }).join('\n'));
   await client.end();
 }
 
@@ -41,10 +47,10 @@ const postgres: StoreEngine = {
   open: async ({ dataDir, environment, currency, opening }) => {
     const isNew = !databases.has(dataDir);
     const url = await databaseOf(dataDir);
-    return openPostgresStore({
-      place: { url },
-      ...{ environment, currency, opening: isNew ? 'EITHER' : opening },
-    });
+    const options = { environment, currency, opening: isNew ? 'EITHER' : opening };
+    // The owner of the tables binds them.
+    if (isNew) await (await openPostgresStore({ place: { url }, ...options })).close();
+    return openPostgresStore({ place: { url: url.replace('postgres@', `${app}@`) }, ...options });
   },
   copyAsCrashed: (dataDir, copy) => {
     mkdirSync(copy);

@@ -28,7 +28,7 @@ export async function checkPostgres(
       checkLog(config, ...found),
     );
     const { content } = inspection;
-    const findings = [...judge(config, place.url, inspection), ...checkServer(inspection)];
+    const findings = [...judge(config, place.url, inspection), ...checkServer(config, inspection)];
     return { findings: [...findings, ...findingsIn(content, nowMs())], content };
   } catch (error) {
     return { findings: [findingsOf('database').fault(messageOf(error))] };
@@ -69,10 +69,17 @@ function judge(config: Config, url: string, inspection: Inspection<Finding>): Fi
   ];
 }
 
-/** Checks the settings of the server, its clock, and what keeps old rows. */
-function checkServer({ unsafe, role, snapshotS, unusedSlots, aheadMs }: Inspection<Finding>): Finding[] {
+/** Checks the settings of the server, the role, the clock, and what keeps old rows. */
+function checkServer({ environment }: Config, inspection: Inspection<Finding>): Finding[] {
+  const { unsafe, role, isOwner, snapshotS, unusedSlots, aheadMs } = inspection;
   const { warning, fault, unchecked } = findingsOf('database');
   const findings = unsafe === undefined ? [] : [fault(unsafe.replace(/\.$/, ''))];
+  if (environment === 'production' && isOwner)
+    findings.push(
+      warning(
+        `the role ${role} may change the tables that keep the evidence: serve with another one, as artseal database roles grants it`,
+      ),
+    );
   if (snapshotS === undefined)
     findings.push(
       unchecked(`the transactions of other roles are not visible: GRANT pg_read_all_stats TO "${role}"`),

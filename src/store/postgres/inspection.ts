@@ -15,6 +15,7 @@ import { connect, refuseUnsafe } from './connection.ts';
 import { createFilingReads } from './filings.ts';
 import { createHandlers } from './handlers.ts';
 import { classifyError } from './postgres-errors.ts';
+import { refuseWithoutGrants } from './roles.ts';
 import { readState } from './server-state.ts';
 import { forHandlers } from './statement.ts';
 import { migrate, migrations, schemaOf, tooNew } from './upgrade.ts';
@@ -126,6 +127,8 @@ async function readServer(client: pg.Client, nowMs: () => number) {
 interface ServerRow {
   readonly version: string;
   readonly role: string;
+  /** Whether it may change the tables, as their owner or a superuser. */
+  readonly isOwner: boolean;
   /** Its time, Unix milliseconds. */
   readonly atMs: number;
   /** The names of replication slots that nobody uses. */
@@ -136,6 +139,7 @@ interface ServerRow {
 
 const selectServer = `SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
     current_user::text AS role,
+    coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('log_leaf')), false) AS "isOwner",
     floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "atMs",
     ARRAY(SELECT slot_name::text FROM pg_replication_slots WHERE NOT active ORDER BY 1) AS "unusedSlots",
     current_setting('synchronous_standby_names') <> '' AS "hasSynchronousStandby"`;
@@ -183,10 +187,11 @@ async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLo
   };
 }
 
-/** Connects, and closes the connection when the work has ended. */
+/** Connects as a role that may serve, and closes the connection when the work has ended. */
 async function withClient<T>(place: PostgresPlace, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = await connect(place, { isMaintenance: true });
   try {
+    await refuseWithoutGrants(client);
     return await work(client);
   } finally {
     await client.end();

@@ -5,6 +5,7 @@ import type { PostgresPlace, Store, StoreOptions } from '../store.ts';
 import { openCore } from './core.ts';
 import type { Queries } from './leaf-rows.ts';
 import { type Line, openLine } from './line.ts';
+import { refuseWithoutGrants } from './roles.ts';
 import { migrate, migrations, type Session, schemaOf, tooNew } from './upgrade.ts';
 
 /** Options to open a store on PostgreSQL with. */
@@ -28,6 +29,7 @@ export async function prepareDatabase(
   client: Session & Queries,
   { environment, currency, opening }: Omit<PostgresOptions, 'place'>,
 ): Promise<void> {
+  await refuseWithoutGrants(client);
   const schema = await schemaOf(client);
   if (schema > 0 && opening === 'NEW')
     throw new DatabaseError(
@@ -44,14 +46,11 @@ export async function prepareDatabase(
     );
   const why = await tooNew(client);
   if (why !== undefined) throw new DatabaseError(`${why}.`);
-  await client.query(
-    'INSERT INTO deployment (id, environment, secret, currency) VALUES (1, $1, $2, $3) ON CONFLICT DO NOTHING',
-    [environment, randomBytes(32), currency],
-  );
-  const { rows } = await client.query<{ environment: string; currency: string }>(
-    'SELECT environment, currency FROM deployment',
-  );
-  const { environment: ofDatabase, currency: inDatabase } = rows[0] ?? {};
+  const bound = () => client.query<{ environment: string; currency: string }>(selectBinding);
+  // Only the role that makes the tables may bind them.
+  if ((await bound()).rows.length === 0)
+    await client.query(insertBinding, [environment, randomBytes(32), currency]);
+  const { environment: ofDatabase, currency: inDatabase } = (await bound()).rows[0] ?? {};
   if (ofDatabase !== environment)
     throw new DatabaseError(
       `the database belongs to a ${ofDatabase} deployment and cannot open as ${environment}: set ARTSEAL_ENVIRONMENT to match, or use another database.`,
@@ -61,6 +60,11 @@ export async function prepareDatabase(
       `the database belongs to a deployment in ${inDatabase} and cannot open in ${currency}: set ARTSEAL_CURRENCY to match, or use another database.`,
     );
 }
+
+const selectBinding = 'SELECT environment, currency FROM deployment';
+
+const insertBinding = `INSERT INTO deployment (id, environment, secret, currency) VALUES (1, $1, $2, $3)
+  ON CONFLICT DO NOTHING`;
 
 async function serve(line: Line): Promise<Store> {
   const rest = { checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost };

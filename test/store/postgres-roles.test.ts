@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import pg from 'pg';
+import { grantsFor } from '../../src/store/postgres/roles.ts';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { addPlatform, fileOne, sandbox } from './promises/fixtures.ts';
+
+const skip = skipUnlessPostgres();
+
+/** Roles belong to the cluster, and end with it. */
+let created = 0;
+
+/** A database with a filing, and sessions of its roles. */
+async function databaseWithRoles(t: TestContext) {
+  created += 1;
+  const [app, reader] = [`Roles app ${created}`, `roles_reader_${created}`];
+  const url = await createDatabase(t);
+  const urlOf = (role: string) => url.replace('postgres@', `${encodeURIComponent(role)}@`);
+  const connect = async (to: string) => {
+    const client = new pg.Client({ connectionString: to });
+    await client.connect();
+    t.after(() => client.end());
+    return client;
+  };
+  const store = await openPostgresStore({ place: { url }, ...sandbox, opening: 'NEW' });
+  const by = await addPlatform(store, 'gallery');
+  await fileOne(store, by);
+  await store.close();
+  const owner = await connect(url);
+  await owner.query(`CREATE ROLE "${app}" LOGIN; CREATE ROLE ${reader} LOGIN`);
+  // The second time ends what is granted, and grants it again.
+  for (let times = 0; times < 2; times += 1) await owner.query(grantsFor({ app, reader }).join('\n'));
+  const revoke = (right: string, table: string) => owner.query(`REVOKE ${right} ON ${table} FROM "${app}"`);
+  const openAsApp = () => openPostgresStore({ place: { url: urlOf(app) }, ...sandbox, opening: 'EXISTING' });
+  return { by, revoke, app: await connect(urlOf(app)), reader: await connect(urlOf(reader)), openAsApp };
+}
+
+test('the role that serves cannot change or remove what keeps the evidence', { skip }, async (t) => {
+  const { by, revoke, app: session, openAsApp } = await databaseWithRoles(t);
+  const store = await openAsApp();
+  await fileOne(store, by);
+  await store.close();
+  for (const statement of [
+    'DELETE FROM log_leaf',
+    'UPDATE log_leaf SET data = data',
+    'DELETE FROM filing',
+    'UPDATE filing SET filing_no = filing_no',
+    'UPDATE escrow SET amount = 1',
+    'DELETE FROM audit_entry',
+    'UPDATE schema_version SET version = 0',
+    'UPDATE deployment SET secret = secret',
+    'TRUNCATE log_leaf',
+    'ALTER TABLE log_leaf DISABLE TRIGGER ALL',
+    'SET session_replication_role = replica',
+    'DROP TABLE log_leaf',
+    'CREATE TABLE own ()',
+  ])
+    await assert.rejects(session.query(statement), { code: '42501' }, statement);
+
+  await revoke('INSERT', 'log_leaf');
+  await assert.rejects(
+    openAsApp(),
+    /Roles app 1 has no right to INSERT in the table log_leaf: .* database roles --app/,
+  );
+});
+
+test('the role that reads reads no secret', { skip }, async (t) => {
+  const { reader: session } = await databaseWithRoles(t);
+  const { rows } = await session.query('SELECT filing_no FROM filing');
+  assert.equal(rows.length, 1);
+  await assert.rejects(session.query('SELECT secret FROM deployment'), { code: '42501' });
+  await assert.rejects(session.query('DELETE FROM batch'), { code: '42501' });
+  // All secrets are of this type.
+  const bytes = await session.query<{ name: string }>(
+    `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
+     WHERE table_schema = 'public' AND data_type = 'bytea'
+       AND has_column_privilege(table_name::text, column_name::text, 'SELECT') ORDER BY 1`,
+  );
+  assert.deepEqual(
+    bytes.rows.map(({ name }) => name),
+    [
+      'filing.salt',
+      'idempotency_key.fingerprint',
+      'log_checkpoint.time_stamp',
+      'log_leaf.hashes',
+      'provenance_record.salt',
+      'webhook_delivery.response',
+    ],
+  );
+});
