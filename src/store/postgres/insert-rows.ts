@@ -19,11 +19,27 @@ export function insertRows(
   return [queries.query({ name: `insert ${table}`, text, values: [JSON.stringify(rows.map(toJson))] })];
 }
 
-const toJson = (row: object) =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [columnOf(name), jsonOf(value)]));
+function toJson(row: object): object {
+  const members: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(row)) {
+    // A column without a value is null.
+    if (value !== null && value !== undefined) members[columnOf(name)] = jsonOf(value);
+  }
+  return members;
+}
+
+/** By the name in the schema. */
+const columnNames = new Map<string, string>();
 
 /** `filedAtS` is filed_at_s. */
-const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+function columnOf(name: string): string {
+  let column = columnNames.get(name);
+  if (column === undefined) {
+    column = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    columnNames.set(name, column);
+  }
+  return column;
+}
 
 /** A value as PostgreSQL reads it: bytes in hex, and an amount, which is at most 2^53-1, as a number. */
 function jsonOf(value: unknown): unknown {
