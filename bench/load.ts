@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
@@ -30,6 +31,11 @@ const makings: Record<Workload, Making> = {
   filing: (index, { keys }) => {
     const body = JSON.stringify({ ...artworkOf(index), price: priceOf(index) });
     return signedRequest(keys, index, 'POST', '/api/v1/filing', body);
+  },
+  keyed: (index, { keys }) => {
+    const body = JSON.stringify({ ...artworkOf(index), price: priceOf(index) });
+    const more = { 'Idempotency-Key': randomUUID() };
+    return signedRequest(keys, index, 'POST', '/api/v1/filing', body, more);
   },
   provenance: (index, { keys }, { year, last }) => {
     // A stride that is prime visits all filings, not in their order.
@@ -68,12 +74,14 @@ function signedRequest(
   method: string,
   target: string,
   body: string,
+  more: Record<string, string> = {},
 ): Buffer {
   const key = keys[index % keys.length];
   if (key === undefined) throw new Error('There are no keys.');
   const headers = {
     ...(body === '' ? {} : { 'Content-Type': 'application/json' }),
     ...signedHeaders(key, { method, target, body }),
+    ...more,
   };
   return request(method, target, headers, Buffer.from(body));
 }

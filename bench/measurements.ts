@@ -1,4 +1,4 @@
-import type { Sent } from './orders.ts';
+import type { Sent, Workload } from './orders.ts';
 import type { ResidentMb } from './process-usage.ts';
 
 /** What one sending to one server showed. */
@@ -25,9 +25,14 @@ const compared = {
 /** A figure that is compared. */
 export type Compared = keyof typeof compared;
 
+/** What the figures are of: calls, or orders from filing to release. */
+export type Measured = Workload | 'orders';
+
 /** What a ratio of the service to a yardstick must be. It is printed next to what is, and decides nothing. */
 interface Bound {
   readonly to: string;
+  /** What is measured; undefined if the bound is the same for all. */
+  readonly of?: Measured;
   readonly connections: number;
   readonly figure: Compared;
   readonly words: string;
@@ -41,9 +46,16 @@ const bounds: readonly Bound[] = [
   { to: 'fastify', connections: 64, figure: 'requestsPerS', words: 'at least 5.00' },
   { to: 'empty-handler', connections: 64, figure: 'requestsPerS', words: 'at least 0.80' },
   { to: 'no-webhooks', connections: 64, figure: 'requestsPerS', words: 'at least 0.90' },
+  { to: 'sqlite', of: 'filing', connections: 64, figure: 'requestsPerS', words: 'at least 0.65' },
+  { to: 'sqlite', of: 'keyed', connections: 64, figure: 'requestsPerS', words: 'at least 0.85' },
+  { to: 'sqlite', of: 'provenance', connections: 64, figure: 'requestsPerS', words: 'at least 0.60' },
+  { to: 'sqlite', connections: 64, figure: 'p99Ms', words: 'at most 2.00' },
+  { to: 'sqlite', of: 'orders', connections: 1, figure: 'p50Ms', words: 'at most 10.00, aim 5.00' },
 ];
 
 const residentMbMax = 250;
+/** Of the service on PostgreSQL, without the processes of PostgreSQL. */
+const postgresResidentMbMax = 350;
 /** The most milliseconds that the service may take from the start of its process until it is ready. */
 const readyMsMax = 1_000;
 
@@ -72,14 +84,18 @@ export function median(values: readonly number[]): number {
 }
 
 /** The figures of servers, how the first of them compares to the others, and whether that says little. */
-export function comparisonLines(servers: readonly Rounds[], connections: number): string[] {
+export function comparisonLines(
+  servers: readonly Rounds[],
+  connections: number,
+  measured?: Measured,
+): string[] {
   const [service, ...others] = servers;
   if (service === undefined) return [];
   // One call at a time waits for the disk, and so does a server that commits each call by itself.
   const busy = connections === 1 ? [] : servers.filter(({ name }) => name !== 'fastify');
   return [
     ...servers.map(({ name, figures }) => serverLine(name, figures)),
-    ...others.flatMap((other) => ratioLines(service, other, connections)),
+    ...others.flatMap((other) => ratioLines(service, other, connections, measured)),
     ...doubtLines(busy),
   ];
 }
@@ -109,13 +125,19 @@ export interface Rounds {
  * How the service compares to another server, a line a figure: the median and the range of the ratios of the rounds, and
  * what is required where something is.
  */
-export function ratioLines(service: Rounds, other: Rounds, connections: number): string[] {
+export function ratioLines(
+  service: Rounds,
+  other: Rounds,
+  connections: number,
+  measured?: Measured,
+): string[] {
   return Object.entries(compared).map(([figure, words], place) => {
     const value = (figures: Figures | undefined) => figures?.[figure as Compared] ?? Number.NaN;
     const ratios = service.figures.map((figures, round) => value(figures) / value(other.figures[round]));
     const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
     const bound = bounds.find(
-      ({ to, connections: at, figure: of }) => to === other.name && at === connections && of === figure,
+      ({ to, of = measured, connections: at, figure: its }) =>
+        to === other.name && of === measured && at === connections && its === figure,
     );
     const columns = [
       (place === 0 ? `${service.name} : ${other.name}` : '').padEnd(25),
@@ -146,7 +168,8 @@ export function doubtLines(servers: readonly Rounds[]): string[] {
 /** The memory of a service, next to what is required. */
 export function memoryLine(name: string, filings: number, { now, peak }: ResidentMb): string {
   const mb = (value: number) => (Number.isNaN(value) ? 'unknown here' : `${Math.round(value)} MB`);
-  return `Resident memory of ${name} with ${filings} filings: ${mb(now)} (required: below ${residentMbMax} MB), at its highest ${mb(peak)}`;
+  const max = name === 'postgres' ? postgresResidentMbMax : residentMbMax;
+  return `Resident memory of ${name} with ${filings} filings: ${mb(now)} (required: below ${max} MB), at its highest ${mb(peak)}`;
 }
 
 /** How long a service takes to start, next to what is required. */

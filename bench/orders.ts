@@ -1,7 +1,7 @@
 import type { Credentials } from './credentials.ts';
 
-/** The measured calls: two of the public API, one of the internal API. */
-export const workloads = ['filing', 'provenance', 'typed'] as const;
+/** The measured calls: three of the public API, one of the internal API. */
+export const workloads = ['filing', 'keyed', 'provenance', 'typed'] as const;
 
 /** One of the calls that are measured. */
 export type Workload = (typeof workloads)[number];

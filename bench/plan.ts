@@ -18,6 +18,10 @@ export interface Plan {
   readonly webhookEvents: number | undefined;
   /** Events of the platform that is busy beside others; undefined if that is not measured. */
   readonly neighbourEvents: number | undefined;
+  /** Orders that each service sees through in a round; undefined if none are measured. */
+  readonly orders: number | undefined;
+  /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */
+  readonly postgres: boolean;
   /** The folder of another checkout, whose service is measured as well. */
   readonly old: string | undefined;
 }
@@ -28,9 +32,11 @@ export interface PlannedSending {
   readonly requests: number;
 }
 
-/** What can be measured by itself: a call, the evidence log, webhooks, or platforms beside a busy one. */
-const allParts = [...workloads, 'log', 'webhooks', 'neighbours'] as const;
+/** What can be measured by itself: a call, orders, the evidence log, webhooks, or platforms beside a busy one. */
+const allParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours'] as const;
 type Part = (typeof allParts)[number];
+/** What is measured on PostgreSQL. */
+const postgresParts: readonly Part[] = ['filing', 'keyed', 'provenance', 'orders'];
 
 const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
@@ -48,11 +54,13 @@ export function readPlan(words: readonly string[]): Plan {
       connections: { type: 'string', default: '64,1,256' },
       filings: { type: 'string' },
       old: { type: 'string' },
+      postgres: { type: 'boolean', default: false },
     },
   });
-  const { smoke, only, rounds, filings, old } = values;
+  const { smoke, only, rounds, filings, old, postgres } = values;
   const requests = smoke ? smokeRequests : requestsOver;
-  const parts: readonly Part[] = only === undefined ? allParts : [onePart(only)];
+  const possible = postgres ? postgresParts : allParts;
+  const parts = only === undefined ? possible : [onePart(only, possible)];
   return {
     workloads: workloads.filter((workload) => parts.includes(workload)),
     rounds: wholeNumber('rounds', rounds ?? (smoke ? '1' : '7'), 1),
@@ -61,17 +69,19 @@ export function readPlan(words: readonly string[]): Plan {
       return { connections, requests: requests[connections] ?? requests[256] ?? 0 };
     }),
     warmUp: smoke ? 100 : 10_000,
+    orders: parts.includes('orders') ? (smoke ? 5 : 200) : undefined,
     logLeaves: parts.includes('log') ? (smoke ? 2_000 : 1_000_000) : undefined,
     webhookEvents: parts.includes('webhooks') ? (smoke ? 100 : 10_000) : undefined,
     neighbourEvents: parts.includes('neighbours') ? (smoke ? 500 : 9_900) : undefined,
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
+    postgres,
     old: old === undefined ? undefined : resolve(old),
   };
 }
 
-function onePart(word: string): Part {
-  const found = allParts.find((part) => part === word);
-  if (found === undefined) throw new Error(`--only must be one of ${allParts.join(', ')}.`);
+function onePart(word: string, possible: readonly Part[]): Part {
+  const found = possible.find((part) => part === word);
+  if (found === undefined) throw new Error(`--only must be one of ${possible.join(', ')}.`);
   return found;
 }
 

@@ -1,10 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
+import { openCluster } from '../test/support/postgres.ts';
 import { endChildren, killChildren } from './children.ts';
 import { type Load, startLoad } from './generator.ts';
 import { comparisonLines, memoryLine, startLine } from './measurements.ts';
 import { measureNeighbours } from './neighbours.ts';
+import { liveOrders } from './order-lives.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { measureRounds } from './rounds.ts';
@@ -20,6 +23,7 @@ const usualConnections = 64;
 
 const calls = {
   filing: { listener: 'public', title: 'POST /api/v1/filing' },
+  keyed: { listener: 'public', title: 'POST /api/v1/filing with Idempotency-Key' },
   provenance: { listener: 'public', title: 'GET /api/v1/provenance/{filingNo}' },
   typed: { listener: 'internal', title: 'CreateFiling over Connect' },
 } as const satisfies Record<Workload, { listener: ListenerName; title: string }>;
@@ -28,7 +32,7 @@ const print = (text: string) => process.stdout.write(`${text}\n`);
 
 /** All that runs, and how many filings each server was sent. */
 interface Bench {
-  /** Of this checkout, and of the older one. */
+  /** On PostgreSQL, of this checkout, of the older one: as far as the plan has them. The first is compared with all others. */
   readonly services: readonly Server[];
   readonly others: readonly Server[];
   readonly load: Load;
@@ -39,25 +43,40 @@ interface Bench {
 /** Starts the servers that a plan asks for, with new data in a folder. */
 async function start(plan: Plan, dir: string): Promise<Bench> {
   const dirOf = (name: string) => join(dir, name);
-  const [service, ...older] = await Promise.all([
-    startService('service', ownProject, dirOf('service')),
+  const starting = [
+    ...(plan.postgres ? [startOnPostgres(dirOf('postgres'))] : []),
+    startService(plan.postgres ? 'sqlite' : 'service', ownProject, dirOf('service')),
     ...(plan.old === undefined ? [] : [startService('old', plan.old, dirOf('old'))]),
-  ]);
-  const { credentials } = service;
-  const listeners = new Set<ListenerName>(plan.workloads.map((workload) => calls[workload].listener));
-  const yardsticks = [
-    ...(listeners.has('public') ? ['floor', 'fastify'] : []),
-    ...(listeners.has('internal') ? ['empty-handler'] : []),
   ];
+  const services = await Promise.all(starting);
+  const [{ credentials }] = services as [Server];
+  const listeners = new Set<ListenerName>(plan.workloads.map((workload) => calls[workload].listener));
+  const yardsticks = plan.postgres
+    ? []
+    : [
+        ...(listeners.has('public') ? ['floor', 'fastify'] : []),
+        ...(listeners.has('internal') ? ['empty-handler'] : []),
+      ];
   const others = await Promise.all(yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)));
   const filed = { year: new Date().getUTCFullYear(), last: plan.warmUp };
-  return { services: [service, ...older], others, load: startLoad(), filed, filings: new Map() };
+  return { services, others, load: startLoad(), filed, filings: new Map() };
+}
+
+/** Starts the service on a new PostgreSQL, which ends with this process. */
+async function startOnPostgres(dataDir: string): Promise<Server> {
+  const cluster = await openCluster({ fsync: true });
+  const client = new pg.Client({ connectionString: cluster.url('postgres') });
+  await client.connect();
+  await client.query('CREATE DATABASE artseal');
+  await client.end();
+  const settings = { ARTSEAL_DATABASE_URL: cluster.url('artseal') };
+  return startService('postgres', ownProject, dataDir, { settings });
 }
 
 /** Does the plan and prints what it shows. */
 async function run(plan: Plan, dir: string): Promise<void> {
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
-  if (plan.workloads.length > 0) await runCalls(plan, dir);
+  if (plan.workloads.length > 0 || plan.orders !== undefined) await runCalls(plan, dir);
   const [sending] = plan.sendings;
   if (sending === undefined) return;
   const { logLeaves: leaves, webhookEvents: events, neighbourEvents, rounds, old } = plan;
@@ -78,6 +97,7 @@ async function runCalls(plan: Plan, dir: string): Promise<void> {
   for (const workload of plan.workloads) {
     for (const sending of plan.sendings) await measure(bench, workload, sending, plan.rounds);
   }
+  if (plan.orders !== undefined) await measureOrders(bench, plan.orders, plan.rounds);
   for (const service of bench.services) {
     const filings = await fill(bench, service, plan.filings);
     print(memoryLine(service.name, filings, service.residentMb()));
@@ -85,8 +105,9 @@ async function runCalls(plan: Plan, dir: string): Promise<void> {
   }
 }
 
-/** The servers that have the listener of a workload, the service first. */
+/** The servers that have the listener of a workload, the service first. Only the services have idempotency keys. */
 function serversFor({ services, others }: Bench, workload: Workload): Server[] {
+  if (workload === 'keyed') return [...services];
   return [...services, ...others].filter(({ ports }) => ports[calls[workload].listener] !== undefined);
 }
 
@@ -129,7 +150,17 @@ async function measure(
     (server) => send(bench, workload, server, connections),
   );
   print(`\n${calls[workload].title}; connections: ${connections}, requests a round: ${requests}`);
-  for (const line of comparisonLines(measured, connections)) print(line);
+  for (const line of comparisonLines(measured, connections, workload)) print(line);
+}
+
+/** Measures how long orders take that follow each other. */
+async function measureOrders({ services }: Bench, orders: number, rounds: number): Promise<void> {
+  const send = (server: Server) => liveOrders(server, orders);
+  const measured = await measureRounds(services, rounds, async () => {}, send);
+  print(
+    `\nAn order: file, open, release, read the provenance; one after the other, orders a round: ${orders}`,
+  );
+  for (const line of comparisonLines(measured, 1, 'orders')) print(line);
 }
 
 /** Files until a service has so many filings, at least; how many it has. */

@@ -5,7 +5,7 @@ import { readPlan } from '../../bench/plan.ts';
 test('without arguments everything is measured, most of it over 64 connections', () => {
   const { workloads, logLeaves, rounds, sendings, filings, old } = readPlan([]);
   assert.equal(logLeaves, 1_000_000);
-  assert.deepEqual(workloads, ['filing', 'provenance', 'typed']);
+  assert.deepEqual(workloads, ['filing', 'keyed', 'provenance', 'typed']);
   assert.deepEqual({ rounds, filings, old }, { rounds: 7, filings: 200_000, old: undefined });
   assert.deepEqual(sendings, [
     { connections: 64, requests: 20_000 },
@@ -23,6 +23,12 @@ test('one part can be measured alone', () => {
   assert.deepEqual([workloads, logLeaves, webhookEvents, neighbourEvents], [[], undefined, undefined, 500]);
 });
 
+test('on PostgreSQL only what both engines do is measured', () => {
+  const { workloads, orders, logLeaves } = planOf('--postgres');
+  assert.deepEqual([workloads, orders, logLeaves], [['filing', 'keyed', 'provenance'], 200, undefined]);
+  assert.throws(() => planOf('--postgres --only log'), /--only must be one of filing, keyed/);
+});
+
 test('arguments choose calls, connections, rounds and another checkout', () => {
   const { workloads, rounds, sendings, filings, old } = planOf(
     '--only typed --connections 1,16 --rounds 2 --filings 0 --old /old',
@@ -38,7 +44,7 @@ test('arguments choose calls, connections, rounds and another checkout', () => {
 });
 
 for (const [words, message] of [
-  ['--only escrow', /--only must be one of filing, provenance, typed/],
+  ['--only escrow', /--only must be one of filing, keyed, provenance, typed/],
   ['--rounds 0', /--rounds must be a whole number from 1/],
   ['--rounds 1e2', /--rounds must be a whole number from 1/],
   ['--filings -1', /--filings/],

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { endChildren, killChildren } from '../../bench/children.ts';
 import { type Server, startYardstick } from '../../bench/servers.ts';
 import { signedHeaders } from '../../src/client/sign.ts';
+import { skipUnlessPostgres } from '../support/postgres.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -16,6 +17,8 @@ const root = join(import.meta.dirname, '..', '..');
 /** Runs the bench; `left` are the temporary files that it did not remove. */
 async function bench(t: TestContext, ...words: string[]) {
   const folder = temporaryFolder(t);
+  // PostgreSQL runs as another user than root.
+  chmodSync(folder, 0o755);
   const { NODE_TEST_CONTEXT, ...inherited } = process.env;
   const env = { ...inherited, TMPDIR: folder };
   const child = spawn(process.execPath, ['bench/run.ts', ...words], { cwd: root, env });
@@ -63,6 +66,15 @@ test('a smoke run measures each call at each server, including another checkout'
   assert.match(stdout, /webhooks : no-webhooks +requests\/s +\d/);
   assert.match(stdout, /webhooks : old +requests\/s +\d/);
   assert.match(stdout, /all events of a round had arrived [\d.]+ s after its end/);
+});
+
+test('a smoke run compares the service on PostgreSQL with the one on SQLite', {
+  skip: skipUnlessPostgres(),
+}, async (t) => {
+  const { code, stdout, stderr } = await bench(t, '--smoke', '--postgres', '--connections', '64');
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+  assert.equal(stdout.match(/postgres : sqlite +requests\/s +\d/g)?.length, 4);
+  assert.match(stdout, /An order: .*\n +postgres/);
 });
 
 test('a server that does not start ends the bench with exit code 1', async (t) => {
