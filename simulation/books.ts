@@ -115,7 +115,9 @@ export const entryOf = ({
 
 /** Reads the databases of the service and of the provider. Both may be open elsewhere. */
 export function readBooks(serviceFolder: string, providerFolder: string): Books {
-  const service = withDatabase(join(serviceFolder, 'artseal.db'), readService);
+  const service = withDatabase(join(serviceFolder, 'artseal.db'), (client) =>
+    readService(client, serviceFolder),
+  );
   const { holds, given } = readProvider(join(providerFolder, providerFileName));
   const operations = Map.groupBy(service.operations, ({ orderId }) => orderId);
   const changes = Map.groupBy(service.changes, ({ orderId }) => orderId);
@@ -161,7 +163,7 @@ function withDatabase<T>(file: string, read: (client: Sqlite.Database) => T): T 
   }
 }
 
-function readService(client: Sqlite.Database) {
+function readService(client: Sqlite.Database, folder: string) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const pairs = <Key, Value>(sql: string) => new Map(client.prepare<[], [Key, Value]>(sql).raw().all());
   const events = Map.groupBy(
@@ -186,7 +188,7 @@ function readService(client: Sqlite.Database) {
     ),
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
-    log: readLog(client),
+    log: readLog(client, folder),
     orders: all<OrderRow>(
       `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review,
          (SELECT name FROM filing JOIN caller ON caller.id = filing.caller_id

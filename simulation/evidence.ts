@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { hashedMembers } from '../src/domain/filing.ts';
 import { type IndexedLeaf, type LeafRow, leavesIn } from '../src/store/engine/leaves.ts';
@@ -53,8 +53,8 @@ const selectRecords = `
 const selectLogEvents = `
   SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_event`;
 
-/** Reads the log from the database of the service and the checkpoint file beside it. */
-export function readLog(client: Sqlite.Database): BookedLog {
+/** Reads the log from the database of the service and the checkpoint file in its folder. */
+export function readLog(client: Sqlite.Database, folder: string): BookedLog {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
     ...record,
@@ -66,7 +66,7 @@ export function readLog(client: Sqlite.Database): BookedLog {
       content: { detail: sorted(JSON.parse(detail)) },
     }),
   );
-  const file = join(dirname(client.name), 'log-checkpoint');
+  const file = join(folder, 'log-checkpoint');
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
     leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap((row) => leavesIn(row) ?? []),

@@ -98,7 +98,7 @@ test(`money agrees with orders, and feed and streams miss nothing through ${kill
   await Promise.all([...polls, ...watchers].map(({ ended }) => ended));
   assert.equal(await last.stop('SIGTERM'), 0);
 
-  for (const pair of statesAndMoney(dataDir))
+  for (const pair of await statesAndMoney(dataDir))
     assert.match(pair, /^(FROZEN HELD|RELEASED PAID_OUT|REFUNDED RETURNED|CLOSED (VOID|RETURNED|null))$/);
   for (const [place, platform] of issued.entries()) {
     const { caller } = platform;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readDatabase } from '../support/filing-load.ts';
+import { readDatabase } from '../support/engine.ts';
 import type { IssuedPlatform } from '../support/issued.ts';
 import type { Random } from '../support/random.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
@@ -107,7 +107,7 @@ function isUnsettled({ status, json }: RestAnswer): boolean {
 }
 
 /** The events in a data folder by platform; undefined while an order is pending. */
-export function happenedTo(dataDir: string): ReadonlyMap<string, string[]> | undefined {
+export function happenedTo(dataDir: string): Promise<ReadonlyMap<string, string[]> | undefined> {
   const sql = `
     SELECT caller.name AS platform, 'filing.created' AS type, filing_no AS filingNo, NULL AS escrowId, NULL AS state
       FROM filing JOIN caller ON caller.id = caller_id
@@ -128,7 +128,7 @@ export function happenedTo(dataDir: string): ReadonlyMap<string, string[]> | und
 }
 
 /** The state of each order with where its money is by the books of the simulated provider, each pair once. */
-export function statesAndMoney(dataDir: string): string[] {
+export function statesAndMoney(dataDir: string): Promise<string[]> {
   const sql = `
     SELECT DISTINCT
       (SELECT state FROM escrow_change WHERE order_id = escrow.id ORDER BY position DESC LIMIT 1) AS state,

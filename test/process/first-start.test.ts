@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import { readDatabase } from '../support/engine.ts';
 import { openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
@@ -69,14 +69,13 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
   const masterKey = masterKeyText.split(':')[1]?.trim() ?? '';
   assert.equal(masterKey.length, 64);
   assert.ok(service.stderr().includes('"msg"'), 'something was logged');
-  const database = join(dataDir, 'artseal.db');
-  for (const text of [stored, readFileSync(database), service.stderr(), service.stdout()]) {
+  const [database, tokens] = await readDatabase(dataDir, (client) => [
+    client.serialize(),
+    client.prepare('SELECT sha256 FROM service_token').pluck().all(),
+  ]);
+  for (const text of [stored, database, service.stderr(), service.stdout()]) {
     for (const secret of [apiSecret, apiSecret.slice(11), token, token.slice(11), masterKey])
       assert.equal(text.includes(secret), false);
   }
-  const client = new Sqlite(database, { readonly: true });
-  t.after(() => client.close());
-  assert.deepEqual(client.prepare('SELECT sha256 FROM service_token').pluck().all(), [
-    createHash('sha256').update(token).digest(),
-  ]);
+  assert.deepEqual(tokens, [createHash('sha256').update(token).digest()]);
 });

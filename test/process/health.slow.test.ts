@@ -11,6 +11,7 @@ import { ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
+import { skipOnPostgres } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
@@ -96,7 +97,7 @@ async function serveOnSmallDisk(t: TestContext) {
 }
 
 test('commands name a path on a disk that is mounted read-only, and what to do', {
-  skip: skipUnlessUnshared(diskIsMounted, 'mount'),
+  skip: skipOnPostgres('its commands are about backups') || skipUnlessUnshared(diskIsMounted, 'mount'),
   timeout: 300_000,
 }, async (t) => {
   const [dataDir, folder] = [temporaryFolder(t), temporaryFolder(t)];
@@ -120,7 +121,7 @@ test('commands name a path on a disk that is mounted read-only, and what to do',
 });
 
 test('a rejected filing makes the server not ready at once, until writes have succeeded for seconds', {
-  skip: skipUnlessUnshared(diskIsMounted, 'mount', 'nsenter'),
+  skip: skipOnPostgres('the disk is that of SQLite') || skipUnlessUnshared(diskIsMounted, 'mount', 'nsenter'),
   timeout: 300_000,
 }, async (t) => {
   const { service, file, fillUp, check, makeRoom } = await serveOnSmallDisk(t);

@@ -6,8 +6,8 @@ import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { eventually } from '../support/eventually.ts';
+import { storedFilings } from '../support/filing-load.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
@@ -172,10 +172,11 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     await assertEnds(service);
     for (const suffix of ['-wal', '-shm'])
       assert.equal(existsSync(join(dataDir, `artseal.db${suffix}`)), false);
-    const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-    t.after(() => client.close());
-    const stored = client.prepare('SELECT filing_no FROM filing ORDER BY id').pluck().all();
-    assert.deepEqual(stored, answered.toSorted());
+    const stored = await storedFilings(dataDir);
+    assert.deepEqual(
+      stored.map(({ filingNo }) => filingNo),
+      answered.toSorted(),
+    );
   });
 
   test('an unread log delays neither calls nor the exit', async (t) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { runArtseal } from '../../src/cli/artseal.ts';
+import { withDatabase } from './engine.ts';
 
 /** How a command ended, by the lines that it wrote. */
 export interface ArtsealResult {
@@ -13,7 +14,7 @@ export async function runHere(words: readonly string[], env: Record<string, stri
   const printed: string[] = [];
   const errors: string[] = [];
   const code = await runArtseal([...words], {
-    env,
+    env: await withDatabase(env),
     print: (line) => printed.push(line),
     printError: (line) => errors.push(line),
   });

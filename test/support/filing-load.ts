@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import Sqlite from 'better-sqlite3';
+import { readDatabase } from './engine.ts';
 import type { IssuedPlatform } from './issued.ts';
 import { artwork } from './samples.ts';
 import { headersOf, type RestAnswer } from './signed-request.ts';
@@ -94,18 +93,8 @@ export interface StoredFiling {
   readonly timestamp: string;
 }
 
-/** Reads the database of a data folder, which may be in use. */
-export function readDatabase<T>(dataDir: string, read: (client: Sqlite.Database) => T): T {
-  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-  try {
-    return read(client);
-  } finally {
-    client.close();
-  }
-}
-
 /** All stored filings, in order. */
-export const storedFilings = (dataDir: string): StoredFiling[] =>
+export const storedFilings = (dataDir: string): Promise<StoredFiling[]> =>
   readDatabase(
     dataDir,
     (client) =>

@@ -4,6 +4,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { artsealWith } from './artseal.ts';
 import { tester } from './audit-log.ts';
+import { withDatabase } from './engine.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { operatorTerms } from './tokens.ts';
 import { serveWatched, type WatchedService } from './watched-command.ts';
@@ -37,7 +38,7 @@ export async function issueInto(
   platforms: number,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Issued> {
-  const config = readConfig({ ...settings, ARTSEAL_DATA_DIR: dataDir });
+  const config = readConfig(await withDatabase({ ...settings, ARTSEAL_DATA_DIR: dataDir }));
   const { store, issuance } = await openRegistry(config, 'EITHER');
   try {
     const issued: IssuedPlatform[] = [];

@@ -8,6 +8,7 @@ import { readConfig } from '../../src/config/config.ts';
 import type { Tier } from '../../src/domain/caller.ts';
 import { scopes, type TokenTerms } from '../../src/domain/token.ts';
 import { tester } from './audit-log.ts';
+import { withDatabase } from './engine.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { tokenTerms } from './tokens.ts';
 import { type TypedClients, typedClients } from './typed-clients.ts';
@@ -50,7 +51,7 @@ export async function startService(
     ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
     ARTSEAL_METRICS_ADDR: 'off',
   };
-  const config = readConfig({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env });
+  const config = readConfig(await withDatabase({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env }));
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const app = await startApp(config, log, { ...simulated, isStoreInThisThread });

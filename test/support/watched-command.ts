@@ -5,6 +5,7 @@ import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { artsealCommand, executable, projectFolder } from './artseal-command.ts';
+import { withDatabase } from './engine.ts';
 import { anyAddresses } from './free-address.ts';
 
 const binaries = [join(projectFolder, 'node_modules', '.bin'), ...(executable ? [dirname(executable)] : [])];
@@ -120,32 +121,33 @@ export async function toItsEnd(
 }
 
 /** Runs a shell script to its end, with `artseal`'s runtime on its PATH, or kills it after `limitMs`. */
-export function runShell(
+export async function runShell(
   test: Pick<TestContext, 'after'>,
   script: string,
   env: Record<string, string> = {},
   limitMs?: number,
 ): Promise<BoundedResult> {
-  return toItsEnd(watch(test, 'sh', ['-c', script], env), '', limitMs);
+  return toItsEnd(watch(test, 'sh', ['-c', script], await withDatabase(env)), '', limitMs);
 }
 
 /** Runs `artseal` to its end. */
-export function runCommand(
+export async function runCommand(
   words: readonly string[],
   env: Record<string, string>,
   input = '',
 ): Promise<BoundedResult> {
-  return toItsEnd(watch(untilItsEnd, ...artsealCommand(words), env), input);
+  return toItsEnd(watch(untilItsEnd, ...artsealCommand(words), await withDatabase(env)), input);
 }
 
 /** Runs `artseal` to its end on free ports, or kills it after `limitMs`. */
-export function runBounded(
+export async function runBounded(
   test: Pick<TestContext, 'after'>,
   words: readonly string[],
   env: Record<string, string>,
   limitMs?: number,
 ): Promise<BoundedResult> {
-  return toItsEnd(watch(test, ...artsealCommand(words), { ...anyAddresses, ...env }), '', limitMs);
+  const settings = { ...anyAddresses, ...(await withDatabase(env)) };
+  return toItsEnd(watch(test, ...artsealCommand(words), settings), '', limitMs);
 }
 
 /**
@@ -158,7 +160,7 @@ export async function serveWatched(
   launcher: readonly string[] = [],
 ): Promise<WatchedService> {
   const [program = '', ...words] = [...launcher, ...artsealCommand(['serve']).flat()];
-  return whenReady(watch(test, program, words, { ...anyAddresses, ...env }));
+  return whenReady(watch(test, program, words, { ...anyAddresses, ...(await withDatabase(env)) }));
 }
 
 /** Waits for the ready line of a server. */
