@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { errorText } from '../lib/file-errors.ts';
 import { DatabaseError } from '../store/engine/failure.ts';
 import { createFolder } from '../store/sqlite/durable-files.ts';
 import { lockFolder } from '../store/sqlite/folder-lock.ts';
@@ -16,7 +17,7 @@ import type { PostgresPlace, Store, StoreOptions } from '../store/store.ts';
  */
 export async function openInFolder(place: PostgresPlace, options: StoreOptions): Promise<Store> {
   const { dataDir, opening, environment, currency, lockTimeoutMs } = options;
-  if (opening !== 'EXISTING') createFolder(resolve(dataDir));
+  if (opening !== 'EXISTING') createDataFolder(resolve(dataDir));
   const lock = lockExisting(dataDir, lockTimeoutMs);
   try {
     await refuseLost(place, options);
@@ -42,6 +43,16 @@ export async function inFolder<T>(dataDir: string, work: () => Promise<T>): Prom
     return await work();
   } finally {
     lock.release();
+  }
+}
+
+function createDataFolder(folder: string): void {
+  try {
+    createFolder(folder);
+  } catch (error) {
+    throw new DatabaseError(
+      `${folder} cannot be used: ${errorText(error)}; ARTSEAL_DATA_DIR must name a folder that this user can write.`,
+    );
   }
 }
 
