@@ -32,6 +32,8 @@ async function psql(t: TestContext, url: string, ...statements: readonly string[
   return client;
 }
 
+const databaseName = (url: string): string => new URL(url.replace('@', '@localhost')).pathname.slice(1);
+
 /** The findings of `artseal check` about a part. */
 async function findings(env: Settings, part: string): Promise<string[]> {
   const { printed } = await runHere(['check', '--json'], env);
@@ -126,8 +128,7 @@ test('check finds a server that loses commits, and no server', { skip }, async (
   const env = await sandbox(t);
   const { ARTSEAL_DATABASE_URL: url } = env;
   await artsealWith(env).lines('init');
-  const name = new URL(url.replace('@', '@localhost')).pathname.slice(1);
-  await psql(t, url, `ALTER DATABASE ${name} SET synchronous_commit = off`);
+  await psql(t, url, `ALTER DATABASE ${databaseName(url)} SET synchronous_commit = off`);
   assert.match((await findings(env, 'database')).at(-1) ?? '', /^fault: .*set synchronous_commit = on$/);
 
   const nowhere = { ...env, ARTSEAL_DATABASE_URL: 'postgres://artseal@/artseal?host=/nowhere' };
@@ -151,20 +152,26 @@ test('in production, check warns if the role that serves may change the tables',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
   };
   const { ARTSEAL_DATABASE_URL: url } = env;
-  await artsealWith(env).lines('init');
-  const owner = await psql(t, url, 'CREATE ROLE check_app LOGIN');
-  const asApp = { ...env, ARTSEAL_DATABASE_URL: url.replace('postgres@', 'check_app@') };
-  assert.match((await findings(env, 'database')).at(-1) ?? '', /^warning: the role postgres may change/);
+  await psql(t, url, 'CREATE ROLE check_owner LOGIN', 'CREATE ROLE check_app LOGIN');
+  await psql(t, url, `ALTER DATABASE ${databaseName(url)} OWNER TO check_owner`);
+  const as = (role: string) => ({ ...env, ARTSEAL_DATABASE_URL: url.replace('postgres@', `${role}@`) });
+  const [asOwner, asApp] = [as('check_owner'), as('check_app')];
+  await artsealWith(asOwner).lines('init');
+  assert.match(
+    (await findings(asOwner, 'database')).join('\n'),
+    /^warning: the role check_owner may change/m,
+  );
   assert.match(
     (await findings(asApp, 'database')).join(),
     /^fault: the role check_app has no right to \w+ in .* artseal database roles --app check_app/,
   );
 
-  await owner.query(await artsealWith({}).text('database roles --app check_app'));
+  const grants = await artsealWith({}).text('database roles --app check_app');
+  await psql(t, asOwner.ARTSEAL_DATABASE_URL, grants);
   const [database = '', ...more] = await findings(asApp, 'database');
   assert.match(database, /^ok: .*: production in EUR, .*, role check_app,/);
   assert.match(more.join(), /^unchecked: [^:]*: GRANT pg_read_all_stats TO "check_app"$/);
-  await owner.query('GRANT pg_read_all_stats TO check_app');
+  await psql(t, url, 'GRANT pg_read_all_stats TO check_app');
   assert.equal((await findings(asApp, 'database')).length, 1);
   await artsealWith(asApp).lines('key create --name gallery --tier STANDARD --reason test');
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
+import { recordRestorationAt } from '../../src/store/postgres/restoration.ts';
 import { grantsFor } from '../../src/store/postgres/roles.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { perform } from '../../src/store/store.ts';
 import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
-import { addPlatform, fileOne, sandbox } from './promises/fixtures.ts';
+import { addPlatform, fileOne, noon, sandbox } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
 
@@ -32,14 +34,25 @@ async function databaseWithRoles(t: TestContext) {
   // The second time ends what is granted, and grants it again.
   for (let times = 0; times < 2; times += 1) await owner.query(grantsFor({ app, reader }).join('\n'));
   const revoke = (right: string, table: string) => owner.query(`REVOKE ${right} ON ${table} FROM "${app}"`);
-  const openAsApp = () => openPostgresStore({ place: { url: urlOf(app) }, ...sandbox, opening: 'EXISTING' });
-  return { by, revoke, app: await connect(urlOf(app)), reader: await connect(urlOf(reader)), openAsApp };
+  const place = { url: urlOf(app) };
+  return {
+    ...{ by, revoke, app: await connect(place.url), reader: await connect(urlOf(reader)) },
+    openAsApp: () => openPostgresStore({ place, ...sandbox, opening: 'EXISTING' }),
+    restoredAsApp: () => recordRestorationAt({ place, ...sandbox }, () => restoredAtNoon),
+  };
 }
 
+const restoredAtNoon = {
+  ...{ takenAtS: noon.atMs / 1_000, restoredAtS: noon.atMs / 1_000, years: [2026] },
+  ...{ numbersAfter: undefined, random: () => 0 },
+};
+
 test('the role that serves cannot change or remove what keeps the evidence', { skip }, async (t) => {
-  const { by, revoke, app: session, openAsApp } = await databaseWithRoles(t);
+  const { by, revoke, app: session, openAsApp, restoredAsApp } = await databaseWithRoles(t);
+  assert.equal((await restoredAsApp()).gaps.length, 2);
   const store = await openAsApp();
-  await fileOne(store, by);
+  await perform(store, { kind: 'RecordServing', atS: noon.atMs / 1_000 });
+  assert.match(await fileOne(store, by), /^AS-\d{4}-500001$/);
   await store.close();
   for (const statement of [
     'DELETE FROM log_leaf',
