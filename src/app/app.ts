@@ -209,7 +209,8 @@ function followBackups({ config, clock, log, opened }: Start, { runInTurn }: Bac
   let schedule: BackupSchedule | undefined;
   return {
     metrics: (): Snapshot['backups'] => {
-      const known = watch.standing();
+      // The folder may have been one of SQLite.
+      const known = database === undefined ? watch.standing() : undefined;
       return known && { everyMs, last: known.last, failure: schedule?.failure() ?? known.failure };
     },
     start: async () => {

@@ -100,8 +100,23 @@ export interface StoreMetrics {
   /** Remembered nonces. */
   readonly nonces: number;
   readonly incidents: IncidentCounts;
-  /** Undefined for an engine that keeps no files of its own. */
+  /** Undefined while none of the sizes is known. */
   readonly files: StoreFiles | undefined;
+  /** Undefined for an engine without a server. */
+  readonly server?: ServerMetrics | undefined;
+}
+
+/** Metrics of the connection to a database server, and of the database. */
+export interface ServerMetrics {
+  readonly isConnected: boolean;
+  /** Connections that replaced a lost one. */
+  readonly reconnects: number;
+  /** Transactions that were repeated because another one was in the way, by SQLSTATE. */
+  readonly repeated: Readonly<Record<string, number>>;
+  /** Commits whose reply was lost, so that the store asked the server whether they took effect. */
+  readonly commitsInDoubt: number;
+  /** Age of the oldest snapshot in the database, in seconds; undefined if it is not known. */
+  readonly snapshotS: number | undefined;
 }
 
 /** Counts of events that call for an operator. */
@@ -112,8 +127,9 @@ export interface IncidentCounts {
   readonly damagedRecords: number;
 }
 
-/** File sizes in bytes; undefined where a size cannot be read. */
+/** Sizes in bytes; undefined where a size cannot be read. */
 export interface StoreFiles {
+  /** The database: its file, or all its relations on a server. */
   readonly databaseBytes: number | undefined;
   /** The write-ahead log. */
   readonly logBytes: number | undefined;

@@ -7,9 +7,11 @@ import { parse } from 'yaml';
 import { projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { installed, skipUnlessInstalled } from '../support/installed.ts';
 import { scrape } from '../support/metrics.ts';
+import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -86,7 +88,21 @@ test('each panel of the dashboard has its own id', () => {
   assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
 });
 
-test('rules and dashboard use existing metrics, and the dashboard shows every metric', async () => {
+/** Scrapes a service on PostgreSQL once it knows the state of its database. */
+async function scrapeOnPostgres(): Promise<string> {
+  const ARTSEAL_DATABASE_URL = await createDatabase(fileScope);
+  const { metricsAddress } = await startService(fileScope, {
+    env: { ARTSEAL_METRICS_ADDR: '127.0.0.1:0', ARTSEAL_DATABASE_URL },
+  });
+  return eventually('the state of the database', 60_000, async () => {
+    const { text: scraped } = await scrape(`http://${metricsAddress}/metrics`);
+    return scraped.includes('artseal_postgres_oldest_snapshot_seconds') && scraped;
+  });
+}
+
+test('rules and dashboard use existing metrics, and the dashboard shows every metric', {
+  skip: skipUnlessPostgres(),
+}, async () => {
   const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(fileScope));
   const service = await startService(fileScope, {
     env: {
@@ -101,7 +117,8 @@ test('rules and dashboard use existing metrics, and the dashboard shows every me
   // So that an instruction is open.
   const opening = openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' });
   assert.equal((await opening).json.code, 'PAYMENT_PENDING');
-  const { text: scraped } = await scrape(`http://${service.metricsAddress}/metrics`);
+  const onSqlite = await scrape(`http://${service.metricsAddress}/metrics`);
+  const scraped = `${onSqlite.text}${await scrapeOnPostgres()}`;
   const samples = new Set(scraped.match(/^[a-z][a-z0-9_]*/gm));
   const variables = dashboard.templating.list.map(({ query }) => JSON.stringify(query));
   const asked = (expressions: readonly string[]) =>
@@ -111,7 +128,7 @@ test('rules and dashboard use existing metrics, and the dashboard shows every me
     known.filter((name) => !samples.has(name)),
     [],
   );
-  const families = [...scraped.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
+  const families = [...new Set([...scraped.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))];
   const shown = [...asked(queries)].map((name) => name.replace(/_(bucket|sum|count)$/, ''));
   assert.deepEqual(
     families.filter((name) => !shown.includes(name)),

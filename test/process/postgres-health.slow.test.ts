@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
+import { type Scraped, scrape } from '../support/metrics.ts';
 import { createDatabase, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched } from '../support/watched-command.ts';
@@ -40,6 +41,11 @@ test('a server is ready exactly while PostgreSQL stores what it is given', {
       await response.bytes();
       return response.status === status;
     });
+  const metricsWith = (isSo: (metrics: Scraped) => boolean) =>
+    eventually(`${isSo}`, timeoutMs, async () => {
+      const metrics = await scrape(service.metricsUrl);
+      return isSo(metrics) && metrics;
+    });
   const failsWith = async (why: RegExp) => {
     await becomes(503);
     await eventually(`the log says ${why}`, timeoutMs, () =>
@@ -47,6 +53,9 @@ test('a server is ready exactly while PostgreSQL stores what it is given', {
     );
   };
   await becomes(200);
+  const known = await metricsWith(({ value }) => value('artseal_postgres_oldest_snapshot_seconds') === 0);
+  assert.ok((known.value('artseal_store_database_bytes') ?? 0) > 1_000_000);
+  assert.equal(known.value('artseal_postgres_connected'), 1);
 
   await administer(url, 'ALTER SYSTEM SET default_transaction_read_only = on', reload);
   await failsWith(/in a read-only transaction/);
@@ -65,6 +74,9 @@ test('a server is ready exactly while PostgreSQL stores what it is given', {
   assert.ok(session);
   process.kill(session.pid, 'SIGSTOP');
   await failsWith(/a write takes longer than 1 s/);
+  await metricsWith(
+    ({ value }) => value('artseal_store_up') === 0 && value('artseal_postgres_connected') === 1,
+  );
   process.kill(session.pid, 'SIGCONT');
   await becomes(200);
 
@@ -76,8 +88,10 @@ test('a server is ready exactly while PostgreSQL stores what it is given', {
     () => service.logged('"msg":"the database cannot be used')[0],
   );
   assert.match(down.fault, /connection to the database was lost|cannot connect to the database/);
+  await metricsWith(({ value }) => value('artseal_postgres_connected') === 0);
   await cluster.start();
   await becomes(200);
+  await metricsWith(({ value }) => value('artseal_postgres_reconnects_total') === 1);
   assert.equal(service.logged('"msg":"the database can be used again').length, 1);
 
   assert.equal(await service.stop(), 0, service.stderr());

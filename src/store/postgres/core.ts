@@ -23,7 +23,7 @@ import { createHandlers } from './handlers.ts';
 import type { Queries } from './leaf-rows.ts';
 import type { Line } from './line.ts';
 import { all } from './needed.ts';
-import { classifyError, isMachineFault, isRepeatable } from './postgres-errors.ts';
+import { classifyError, codeOf, isMachineFault, isRepeatable } from './postgres-errors.ts';
 
 /** Characters in the replies of a batch after which it ends, so that other work has its turn. */
 const repliedCharactersMax = 500_000;
@@ -43,6 +43,7 @@ export type Core = Awaited<ReturnType<typeof openCore>>;
 /** Opens the core of the engine on a connection that nobody else uses: one transaction for each batch of requests. */
 export async function openCore(line: Line) {
   const incidents = createIncidents(classifyError);
+  const repeated: Record<string, number> = { '40001': 0, '40P01': 0, '55P03': 0 };
   const { rows } = await line.query<{ secret: Buffer }>('SELECT secret FROM deployment');
   const secret = rows[0]?.secret;
   if (secret === undefined) throw new Error('The database has no deployment row.');
@@ -66,7 +67,11 @@ export async function openCore(line: Line) {
       const error = driverError(thrown);
       if (error instanceof FateUnknown)
         return batch.map(() => ({ failure: unavailableFor(fateUnknown, error) }));
-      if (isRepeatable(error) && tries < triesMax) return attempt(batch, tries + 1);
+      if (isRepeatable(error) && tries < triesMax) {
+        const code = codeOf(error);
+        repeated[code] = (repeated[code] ?? 0) + 1;
+        return attempt(batch, tries + 1);
+      }
       if (!isMachineFault(error) && batch.length > 1) return halved(batch);
       incidents.meet(error, isWriting ? 'write' : 'read');
       if (isMachineFault(error)) {
@@ -102,12 +107,16 @@ export async function openCore(line: Line) {
     changedCredentials: credentials.changed,
     takeEventNews: handlers.outbox.takeNews,
     storageErrors: incidents.storageErrors,
-    metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => ({
-      ...transactions.metrics(),
-      nonces: admission.countNonces(),
-      incidents: incidents.counts(),
-      files: undefined,
-    }),
+    metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => {
+      const { state, ...connection } = line.metrics();
+      return {
+        ...transactions.metrics(),
+        nonces: admission.countNonces(),
+        incidents: incidents.counts(),
+        files: state && { databaseBytes: state.bytes, logBytes: undefined, freeBytes: undefined },
+        server: { ...connection, repeated, snapshotS: state?.snapshotS },
+      };
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace } from '../store.ts';
 import { type ConnectionUse, connect, refuseUnsafe } from './connection.ts';
+import { watchState } from './server-state.ts';
 
 /** How long a line waits between two attempts to connect again. */
 const retryMs = 250;
@@ -31,6 +32,9 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
   let isClosed = false;
   let connecting: Promise<void> | undefined;
   const lost = Promise.withResolvers<Error>();
+  const state = watchState(place);
+  let reconnects = 0;
+  let commitsInDoubt = 0;
   watch(client);
 
   function watch(current: pg.Client): void {
@@ -52,6 +56,7 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
         watch(next);
         client = next;
         fault = undefined;
+        reconnects += 1;
       } catch (error) {
         if (!(error instanceof DatabaseError)) return lost.resolve(error as Error);
         fault = error.message;
@@ -85,6 +90,7 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
     lose: lost.resolve,
     /** Whether the batch of the lost session was committed; undefined if there is no new session soon enough. */
     wasCommitted: async (batch: number): Promise<boolean | undefined> => {
+      commitsInDoubt += 1;
       const timeout = AbortSignal.timeout(fateMs);
       while (!timeout.aborted) {
         // A new session holds the lock of the old one, which has therefore ended.
@@ -95,9 +101,12 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
       }
       return undefined;
     },
+    /** Metrics of the connection, and the last state of the database. */
+    metrics: () => ({ isConnected: client !== undefined, reconnects, commitsInDoubt, state: state.latest() }),
     close: async (): Promise<void> => {
       isClosed = true;
       await connecting;
+      await state.close();
       await client?.end();
     },
   };

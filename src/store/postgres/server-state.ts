@@ -1,3 +1,5 @@
+import type { PostgresPlace } from '../store.ts';
+import { connect } from './connection.ts';
 import type { Queries } from './leaf-rows.ts';
 
 /** What the metrics and `check` report of a database. */
@@ -25,3 +27,43 @@ const selectState = `SELECT pg_database_size(current_database()) AS bytes,
       WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
     UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
   ) AS snapshots`;
+
+/** How long a state is used, in milliseconds. PostgreSQL looks at each file of a database for its size. */
+const stateMs = 60_000;
+
+/** Reads the state of a database over connections of its own, so that no transaction waits for it. */
+export function watchState(place: PostgresPlace) {
+  let latest: DatabaseState | undefined;
+  let isDue = true;
+  let reading: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    try {
+      const client = await connect(place);
+      try {
+        latest = await readState(client);
+      } finally {
+        await client.end();
+      }
+    } catch {
+      latest = undefined;
+    }
+  }
+
+  return {
+    /** The last state that was read, and reads the next one if it is old; undefined if none could be read. */
+    latest: (): DatabaseState | undefined => {
+      if (isDue) {
+        isDue = false;
+        reading = read().finally(() => {
+          setTimeout(() => {
+            isDue = true;
+          }, stateMs).unref();
+        });
+      }
+      return latest;
+    },
+    /** Resolves when its connection is closed. */
+    close: async (): Promise<void> => reading,
+  };
+}

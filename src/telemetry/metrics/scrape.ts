@@ -28,39 +28,21 @@ const storeTimeoutMs = 2_000;
 /** Reads metrics from these sources. */
 export function createScrape({ store, readiness, clock, calendar, readOthers }: MetricSources): Scrape {
   let latest: { readonly atMs: number; readonly text: Promise<string> } | undefined;
-  /** The request to the store; there is one at a time, however long it takes. */
-  let request: Promise<Pick<Snapshot, 'store' | 'registry'>> | undefined;
-
-  async function readStore(nowMs: number): Promise<Pick<Snapshot, 'store' | 'registry'>> {
-    const year = yearOf(calendar.timestamp(nowMs));
-    const [registry, metrics] = await Promise.allSettled([
-      perform(store, { kind: 'ReadMetrics', nowMs, year }),
-      store.metrics(),
-    ]);
-    return {
-      registry: registry.status === 'fulfilled' ? registry.value : undefined,
-      store: metrics.status === 'fulfilled' ? metrics.value : undefined,
-    };
-  }
-
-  /** The metrics of the store, if it responds in time. */
-  async function storeMetrics(nowMs: number): Promise<Pick<Snapshot, 'store' | 'registry'>> {
-    request ??= readStore(nowMs).finally(() => {
-      request = undefined;
-    });
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.after(storeTimeoutMs, resolve);
-    const read = await Promise.race([request, late]);
-    cancel();
-    return read ?? { store: undefined, registry: undefined };
-  }
+  const readMetrics = inTime(clock, () => store.metrics());
+  const readRegistry = inTime(clock, (nowMs) =>
+    perform(store, { kind: 'ReadMetrics', nowMs, year: yearOf(calendar.timestamp(nowMs)) }),
+  );
 
   async function read(): Promise<string> {
     const nowMs = clock.nowMs();
-    const [read, faults] = await Promise.all([storeMetrics(nowMs), readiness.check()]);
+    const [ofStore, registry, faults] = await Promise.all([
+      readMetrics(nowMs),
+      readRegistry(nowMs),
+      readiness.check(),
+    ]);
     const failing = new Set(faults.map(({ part }) => part));
     return expose({
-      ...{ nowMs, build: buildInfo, ...read },
+      ...{ nowMs, build: buildInfo, store: ofStore, registry },
       readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
       ...readOthers(),
     });
@@ -70,6 +52,26 @@ export function createScrape({ store, readiness, clock, calendar, readOthers }: 
     const atMs = clock.monotonicMs();
     if (latest === undefined || atMs - latest.atMs >= sharedMs) latest = { atMs, text: read() };
     return latest.text;
+  };
+}
+
+/** Reads from the store, one request at a time, however long it takes. Returns undefined if it does not respond in time. */
+function inTime<T>(
+  clock: Clock,
+  read: (nowMs: number) => Promise<T>,
+): (nowMs: number) => Promise<T | undefined> {
+  let request: Promise<T | undefined> | undefined;
+  return async (nowMs) => {
+    request ??= read(nowMs)
+      .catch(() => undefined)
+      .finally(() => {
+        request = undefined;
+      });
+    const { promise: late, resolve } = Promise.withResolvers<undefined>();
+    const cancel = clock.after(storeTimeoutMs, () => resolve(undefined));
+    const found = await Promise.race([request, late]);
+    cancel();
+    return found;
   };
 }
 

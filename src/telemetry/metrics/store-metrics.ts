@@ -37,16 +37,39 @@ export const storeMetrics: readonly MetricDefinition[] = [
     ({ store }) => store?.commitSeconds,
   ),
   gauge('artseal_store_nonces', 'Spent nonces that are remembered.', ({ store }) => store?.nonces),
-  gauge(
-    'artseal_store_database_bytes',
-    'Size of the database file.',
-    ({ store }) => store?.files?.databaseBytes,
-  ),
+  gauge('artseal_store_database_bytes', 'Size of the database.', ({ store }) => store?.files?.databaseBytes),
   gauge('artseal_store_log_bytes', 'Size of the write-ahead log.', ({ store }) => store?.files?.logBytes),
   gauge(
     'artseal_store_disk_free_bytes',
     'Free space on the disk of the data folder.',
     ({ store }) => store?.files?.freeBytes,
+  ),
+  gauge(
+    'artseal_postgres_connected',
+    'Whether the server is connected to PostgreSQL.',
+    ({ store }) => store?.server && Number(store.server.isConnected),
+  ),
+  counter(
+    'artseal_postgres_reconnects_total',
+    'Connections to PostgreSQL that replaced a lost one.',
+    ({ store }) => store?.server?.reconnects,
+  ),
+  {
+    name: 'artseal_postgres_repeated_transactions_total',
+    help: 'Transactions repeated because another one was in the way.',
+    type: 'counter',
+    labels: ['sqlstate'],
+    read: ({ store }) => each('sqlstate', store?.server?.repeated ?? {}),
+  },
+  counter(
+    'artseal_postgres_commits_in_doubt_total',
+    'Commits whose reply was lost, so that the server asked PostgreSQL whether they took effect.',
+    ({ store }) => store?.server?.commitsInDoubt,
+  ),
+  gauge(
+    'artseal_postgres_oldest_snapshot_seconds',
+    'Age of the oldest transaction that keeps deleted rows; at most a minute old.',
+    ({ store }) => store?.server?.snapshotS,
   ),
   counter(
     'artseal_filing_clock_rejections_total',
