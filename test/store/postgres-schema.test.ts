@@ -19,6 +19,8 @@ const ofSqlite = ['event_head', 'event_log', 'event_mark', 'latest_filing', 'spe
 const ofPostgres = ['batch', 'event', 'event_floor', 'nonce', 'schema_version'];
 /** Indexes that only PostgreSQL has, of tables that both have. */
 const ownIndexes = ['filing_by_caller'];
+/** Tables whose primary key ends with the count, so that a search finds the newest first. */
+const endingWithCalls = ['usage'];
 /** Columns of text whose members queries read. */
 const jsonColumns = ['party.provider_ids', 'log_event.detail'];
 /** Tables whose rows get their ids from those who insert them. */
@@ -64,7 +66,10 @@ function definitionOf(table: TableConfig): readonly string[] {
   const text = (expression: SQL) => dialect.sqlToQuery(expression).sql;
   const parts = [
     ...columns.map((column) => columnDefinition(table, column)),
-    ...primaryKeys.map((key) => `PRIMARY KEY (${quoted(key.columns)})`),
+    ...primaryKeys.map((key) => {
+      const more = endingWithCalls.includes(name) ? ', "calls"' : '';
+      return `PRIMARY KEY (${quoted(key.columns)}${more})`;
+    }),
     ...checks.map((check) => `CONSTRAINT "${check.name}" CHECK (${text(check.value)})`),
   ];
   const made = indexes.map(({ config: { name: index, columns: by, unique, where } }) => {

@@ -245,11 +245,11 @@ const deleteKeys = {
 
 function createQuotas(queries: Queries) {
   /** The calls of a caller and month, and whether this batch counted some. */
-  const usages = new Map<string, { readonly callerId: number; readonly month: string; calls: number }>();
+  const usages = new Map<string, Usage>();
   const counted = new Set<string>();
 
   async function select(claims: readonly QuotaClaim[]): Promise<void> {
-    const { rows } = await queries.query<{ callerId: number; month: string; calls: number }>({
+    const { rows } = await queries.query<Usage>({
       ...selectUsage,
       values: [claims.map(({ callerId }) => callerId), claims.map(({ month }) => month)],
     });
@@ -259,7 +259,7 @@ function createQuotas(queries: Queries) {
   const parts: RequestParts['quotas'] = {
     take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }) => {
       const name = usageOf({ callerId, month });
-      const usage = usages.get(name) ?? { callerId, month, calls: 0 };
+      const usage = usages.get(name) ?? { callerId, month, calls: 0, stored: 0 };
       if (usage.calls + 1 > limit) return undefined;
       usage.calls += 1;
       usages.set(name, usage);
@@ -277,14 +277,17 @@ function createQuotas(queries: Queries) {
       return distinct.length === 0 ? [] : [select(distinct)];
     },
     flush: (): readonly Promise<unknown>[] => {
-      const rows = [...counted].flatMap((name) => usages.get(name) ?? []);
+      const changed = [...counted].flatMap((name) => usages.get(name) ?? []);
+      if (changed.length === 0) return [];
+      const values = [
+        changed.map(({ callerId }) => callerId),
+        changed.map(({ month }) => month),
+        changed.map(({ stored }) => stored),
+        changed.map(({ calls }) => calls),
+      ];
+      for (const usage of changed) usage.stored = usage.calls;
       counted.clear();
-      return insertRows(
-        queries,
-        'usage',
-        rows,
-        'ON CONFLICT (caller_id, month) DO UPDATE SET calls = excluded.calls',
-      );
+      return [queries.query({ ...replaceUsage, values })];
     },
     end: (): void => {
       usages.clear();
@@ -293,11 +296,34 @@ function createQuotas(queries: Queries) {
   };
 }
 
+/** The calls of a caller in a month. */
+interface Usage {
+  readonly callerId: number;
+  readonly month: string;
+  calls: number;
+  /** As many as the table has. */
+  stored: number;
+}
+
 const usageOf = ({ callerId, month }: { readonly callerId: number; readonly month: string }): string =>
   `${callerId} ${month}`;
 
 const selectUsage = {
   name: 'select usage',
-  text: `SELECT caller_id AS "callerId", month, calls
-    FROM usage JOIN unnest($1::bigint[], $2::text[]) AS given (caller_id, month) USING (caller_id, month)`,
+  text: `SELECT given.caller_id AS "callerId", given.month, calls, calls AS stored
+    FROM unnest($1::bigint[], $2::text[]) AS given (caller_id, month) CROSS JOIN LATERAL (
+      SELECT calls FROM usage WHERE usage.caller_id = given.caller_id AND usage.month = given.month
+      ORDER BY calls DESC LIMIT 1
+    ) AS newest`,
+};
+
+const replaceUsage = {
+  name: 'replace usage',
+  text: `WITH given AS (
+      SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS given (caller_id, month, stored, calls)
+    ), gone AS (
+      DELETE FROM usage USING given
+      WHERE usage.caller_id = given.caller_id AND usage.month = given.month AND usage.calls = given.stored
+    )
+    INSERT INTO usage (caller_id, month, calls) SELECT caller_id, month, calls FROM given`,
 };

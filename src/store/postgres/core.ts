@@ -253,7 +253,9 @@ function createBatches(queries: Queries) {
       newest += 1;
       const inserted = queries.query({ ...insertBatch, values: [newest] });
       const isDue = newest % batchesKept === 0;
-      return isDue ? [inserted, queries.query('DELETE FROM batch WHERE id < $1', [newest])] : [inserted];
+      return isDue
+        ? [inserted, queries.query(deleteBatches, [newest - 10 * batchesKept, newest])]
+        : [inserted];
     },
     /** Removes those of earlier processes. */
     load: () => queries.query('DELETE FROM batch'),
@@ -261,6 +263,9 @@ function createBatches(queries: Queries) {
 }
 
 const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES ($1)' };
+
+/** Of all rows before, those deleted long ago would be searched as long as somebody has an old snapshot. */
+const deleteBatches = 'DELETE FROM batch WHERE id >= $1 AND id < $2';
 
 const selectSizes = {
   name: 'select sizes',

@@ -37,7 +37,7 @@ export function createHandlers(queries: Queries, secret: Uint8Array, incidents: 
     filings: filingReads,
     countCalls: async ({ callerId, month }) => {
       const { rows } = await queries.query<{ calls: number }>(
-        'SELECT calls FROM usage WHERE caller_id = $1 AND month = $2',
+        'SELECT calls FROM usage WHERE caller_id = $1 AND month = $2 ORDER BY calls DESC LIMIT 1',
         [callerId, month],
       );
       return rows[0]?.calls ?? 0;

@@ -60,11 +60,13 @@ CREATE TABLE party (
 );
 CREATE UNIQUE INDEX party_known ON party (caller_id, role, party_id) WHERE removed_at_s IS NULL;
 
+-- A row a caller and month. A count is replaced by a row with the new one: a search ends at the newest. An updated row has its
+-- old versions in front of it, which PostgreSQL cannot remove while anybody has an old snapshot.
 CREATE TABLE usage (
   caller_id bigint NOT NULL,
   month text COLLATE "C" NOT NULL,
   calls bigint NOT NULL,
-  PRIMARY KEY (caller_id, month)
+  PRIMARY KEY (caller_id, month, calls)
 );
 
 CREATE TABLE idempotency_key (
