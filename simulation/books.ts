@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
 import { openBooks } from '../src/payments/simulated/books.ts';
+import { fingerprintOf } from '../src/store/postgres/admission.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
-import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonces.ts';
+import { nonceFingerprint, readEntries } from '../src/store/sqlite/nonces.ts';
+import { type Engine, type Eventual, whenThere } from './engine.ts';
 import { type BookedLog, readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';
 
@@ -114,10 +115,12 @@ export const entryOf = ({
 }): string => (payment ? `${state} ${payment}` : state);
 
 /** Reads the databases of the service and of the provider. Both may be open elsewhere. */
-export function readBooks(serviceFolder: string, providerFolder: string): Books {
-  const service = withDatabase(join(serviceFolder, 'artseal.db'), (client) =>
-    readService(client, serviceFolder),
-  );
+export function readBooks(engine: Engine, serviceFolder: string, providerFolder: string): Eventual<Books> {
+  const service = engine.read(serviceFolder, (client) => readService(client, serviceFolder));
+  return whenThere(service, (read) => joined(read, providerFolder));
+}
+
+function joined(service: ReturnType<typeof readService>, providerFolder: string): Books {
   const { holds, given } = readProvider(join(providerFolder, providerFileName));
   const operations = Map.groupBy(service.operations, ({ orderId }) => orderId);
   const changes = Map.groupBy(service.changes, ({ orderId }) => orderId);
@@ -140,29 +143,6 @@ export function readBooks(serviceFolder: string, providerFolder: string): Books 
   return { ...service, orders, holds, given };
 }
 
-/** A digest of all rows in the database of the service. */
-export function contentsOf(serviceFolder: string): string {
-  return withDatabase(join(serviceFolder, 'artseal.db'), (client) => {
-    const sum = createHash('sha256');
-    const tables = client.prepare<[], string>(
-      `SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`,
-    );
-    for (const table of tables.pluck().all()) {
-      sum.update(JSON.stringify([table, client.prepare(`SELECT * FROM "${table}"`).raw().all()]));
-    }
-    return sum.digest('hex');
-  });
-}
-
-function withDatabase<T>(file: string, read: (client: Sqlite.Database) => T): T {
-  const client = new Sqlite(file, { readonly: true });
-  try {
-    return read(client);
-  } finally {
-    client.close();
-  }
-}
-
 function readService(client: Sqlite.Database, folder: string) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const pairs = <Key, Value>(sql: string) => new Map(client.prepare<[], [Key, Value]>(sql).raw().all());
@@ -180,12 +160,7 @@ function readService(client: Sqlite.Database, folder: string) {
       ...row,
       events: (events.get(row.filingNo) ?? []).map(({ event }) => event),
     })),
-    nonces: spentNonces(
-      all<{ entries: Buffer }>('SELECT entries FROM spent_nonces').flatMap(({ entries }) =>
-        readEntries(entries),
-      ),
-      pairs<string, number>('SELECT api_key, id FROM api_key'),
-    ),
+    nonces: readNonces(client, pairs<string, number>('SELECT api_key, id FROM api_key')),
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     log: readLog(client, folder),
@@ -206,12 +181,24 @@ function readService(client: Sqlite.Database, folder: string) {
   };
 }
 
-function spentNonces(entries: readonly SpentNonce[], keys: ReadonlyMap<string, number>): SpentNonces {
+/** Reads the nonces in the tables of either engine. */
+function readNonces(client: Sqlite.Database, keys: ReadonlyMap<string, number>): SpentNonces {
+  const isOfPostgres = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'nonce'").get() !== undefined;
   const textOf = ({ high, low }: Fingerprint) => `${high} ${low}`;
-  const spent = new Set(entries.map(({ fingerprint }) => textOf(fingerprint)));
+  const spent = isOfPostgres
+    ? client.prepare<[], string>('SELECT CAST(fingerprint AS TEXT) FROM nonce').pluck().all()
+    : client
+        .prepare<[], Buffer>('SELECT entries FROM spent_nonces')
+        .pluck()
+        .all()
+        .flatMap((entries) => readEntries(entries).map(({ fingerprint }) => textOf(fingerprint)));
+  const all = new Set(spent);
   return {
-    count: entries.length,
-    has: (apiKey, nonce) => spent.has(textOf(nonceFingerprint(`${keys.get(apiKey)} ${nonce}`))),
+    count: spent.length,
+    has: (apiKey, nonce) => {
+      const key = keys.get(apiKey) ?? 0;
+      return all.has(isOfPostgres ? fingerprintOf(key, nonce) : textOf(nonceFingerprint(`${key} ${nonce}`)));
+    },
   };
 }
 

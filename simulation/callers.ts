@@ -4,8 +4,7 @@ import type { Actor } from '../src/domain/audit-entry.ts';
 import { platformScopes } from '../src/domain/token.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';
 import type { NewPlatform } from '../src/store/caller-commands.ts';
-import { createSqliteStore } from '../src/store/sqlite/engine.ts';
-import { executorOf, type StoreOptions } from '../src/store/store.ts';
+import { executorOf, type Store } from '../src/store/store.ts';
 import { worldLimits } from './limits.ts';
 import { bodyOf, signedMethod, targetOf } from './listener.ts';
 import { partiesOf } from './parties.ts';
@@ -41,8 +40,7 @@ export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }
 export const operator: Actor = { actor: 'user person (1)', atS: 0, reason: undefined };
 
 /** Registers the callers, with parties for this number of sessions. */
-export async function registerCallers(options: StoreOptions, sessions: number): Promise<Callers> {
-  const store = createSqliteStore(options);
+export async function registerCallers(store: Store, sessions: number): Promise<Callers> {
   const execute = executorOf(store);
   async function register(
     name: string,
@@ -75,7 +73,6 @@ export async function registerCallers(options: StoreOptions, sessions: number): 
   const granted = { scopes: platformScopes, expiresAtS: null, platform: undefined };
   const token = { tokenId: 't1', ...granted, createdAtS: 0, sha256: Buffer.alloc(32) };
   const { callerId, caller } = await execute({ kind: 'AddToken', by: operator, name: 'internal', token });
-  await store.close();
   return {
     platforms,
     limited,

@@ -2,10 +2,6 @@ import { accessSync, constants, copyFileSync, existsSync, mkdirSync, mkdtempSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkpointFileName } from '../src/evidence/log/publication.ts';
-import { deployment } from '../src/store/engine/schema.ts';
-import { openDatabase } from '../src/store/sqlite/database.ts';
-import type { StoreOptions } from '../src/store/store.ts';
-import type { Dice } from './dice.ts';
 
 /** The folders of one world. */
 export interface Disk {
@@ -51,14 +47,6 @@ export function createDisk(): Disk {
     drop: (folder) => rmSync(folder, { recursive: true, force: true }),
     wipe: () => rmSync(root, { recursive: true, force: true }),
   };
-}
-
-/** Creates the database in a folder. The dice determine its secret, and so the escrow ids. */
-export function prepareDatabase(options: StoreOptions, dice: Dice): void {
-  const { database, close } = openDatabase(options);
-  const secret = Buffer.from(Array.from({ length: 32 }, () => dice.below(256)));
-  database.update(deployment).set({ secret }).run();
-  close();
 }
 
 function isWritable(folder: string): boolean {

@@ -5,15 +5,14 @@ import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
 import { createBackupPlaces } from '../src/operations/backup/places.ts';
 import type { Notification } from '../src/payments/provider.ts';
-import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { type Execute, executorOf, type Store, type StoreRequest } from '../src/store/store.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
+import type { Opened, Place, Strike } from './engine.ts';
 import type { FaultyConnection } from './faulty-provider.ts';
 import { simulatedLimits, worldLimits } from './limits.ts';
 import { createListener, type Listener } from './listener.ts';
 import { partyRules } from './parties.ts';
-import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
 
 /** One process of the service, from its start until it is killed or stopped. */
@@ -29,6 +28,10 @@ export interface Instance {
   checkpoint(): PublishedCheckpoint | undefined;
   /** Starts the signer and the recovery of open orders. */
   start(): Promise<void>;
+  /** Whether its store is executing, or has no connection. */
+  isBusy(): boolean;
+  /** Fails the current transaction of its store. */
+  fail(place: Place): void;
   /** Ends the instance at once. Nothing that it still does has an effect. */
   kill(): void;
   /** Ends the instance as SIGTERM does. */
@@ -41,6 +44,7 @@ export interface Instance {
 export interface InstanceOptions {
   readonly world: World;
   readonly folder: string;
+  readonly opened: Opened;
   readonly connection: FaultyConnection;
   readonly assembly: Assembly;
   readonly newInstructionId: () => string;
@@ -52,14 +56,6 @@ export interface InstanceOptions {
   readonly point: (name: string, instance: Instance) => void;
   /** Called when a step of an instruction is on disk. It may kill this instance. */
   readonly step: (name: string, instance: Instance) => void;
-}
-
-/** A fault in a transaction before its commit. */
-export interface Strike {
-  /** How many statements of the transaction run before the fault. If there are fewer, the fault is at the commit. */
-  readonly statements: number;
-  /** Kills the instance, or throws the error of the disk. */
-  befall(place: 'in a batch' | 'before a commit'): void;
 }
 
 /** The service is down, or ended before it responded. */
@@ -81,15 +77,11 @@ export function startInstance(options: InstanceOptions): Instance {
   const { world, folder, connection, random, newInstructionId, log } = options;
   const clock = createInstanceClock(world.clock);
   let isDead = false;
-  const stopWatching = watchStatements(
-    folder,
-    createBatchWatch({
-      begun: () => (isDead ? undefined : options.strike(instance)),
-      committed: () => reach('after a commit'),
-    }),
-  );
-  const storeOptions = { ...deployment, dataDir: folder, opening: 'EXISTING' } as const;
-  const opened = createSqliteStore(storeOptions, options.assembly.openCore(storeOptions));
+  const opened = options.opened.start({
+    begun: () => (isDead ? undefined : options.strike(instance)),
+    committed: () => reach('after a commit'),
+  });
+  void opened.lost.then((error) => isDead || world.fail(error));
   const openCalls = createOpenCalls();
 
   /** Does some work. Never settles if the instance is dead by then. */
@@ -162,8 +154,11 @@ export function startInstance(options: InstanceOptions): Instance {
       await signer.start();
       await service.start();
     },
+    isBusy: () => opened.requestsInFlight() > 0 || opened.findFault() !== undefined,
+    fail: options.opened.fail,
     kill: () => {
       isDead = true;
+      options.opened.cut();
       clock.end();
       connection.cut();
       openCalls.lose();
@@ -177,12 +172,12 @@ export function startInstance(options: InstanceOptions): Instance {
       openCalls.lose();
       if (isDead) return;
       await opened.close();
-      stopWatching();
+      options.opened.end();
     },
     close: async () => {
       for (let turns = 0; turns < turnsBeforeClosing; turns += 1) await turn();
       await opened.close();
-      stopWatching();
+      options.opened.end();
     },
   };
   return instance;
@@ -194,33 +189,6 @@ function stepOf({ effect }: StoreRequest): string | undefined {
   if (effect?.kind === 'PrepareResolution') return `after ${effect.resolution} is prepared`;
   if (effect?.kind === 'RecordSent') return 'after an instruction is recorded as sent';
   return effect?.kind === 'UpdateOrder' ? `after ${effect.update.from} to ${effect.update.to}` : undefined;
-}
-
-/** Watches the write transactions. `begun` chooses the fault of each transaction at its beginning. */
-function createBatchWatch(on: { begun(): Strike | undefined; committed(): void }): Around {
-  let isWriting = false;
-  let strike: Strike | undefined;
-  let statements = 0;
-  return ({ source }, run) => {
-    if (source === 'BEGIN IMMEDIATE') {
-      isWriting = true;
-      strike = on.begun();
-      statements = 0;
-    }
-    const isCommit = source === 'COMMIT';
-    statements += 1;
-    if (strike !== undefined && (isCommit || statements > strike.statements)) {
-      const { befall } = strike;
-      strike = undefined;
-      befall(isCommit ? 'before a commit' : 'in a batch');
-    }
-    const result = run();
-    if (isCommit && isWriting) {
-      isWriting = false;
-      on.committed();
-    }
-    return result;
-  };
 }
 
 /** Creates a clock whose timers are cancelled when the instance ends. */

@@ -70,8 +70,8 @@ export const odds = {
   killInBatch: (orders: number) => Math.max(50, orders / 4),
   /** The service is killed after a commit, or before or after a call to the provider. */
   killAtPoint: (orders: number) => Math.max(100, orders / 2),
-  /** The disk fails in a transaction. */
-  diskFault: 200,
+  /** The disk fails in a transaction, or the connection to PostgreSQL is lost. */
+  storeFault: 200,
   /** An attacker replays a signed call. */
   replay: 20,
   /** The provider is killed before or after a call. */

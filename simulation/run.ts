@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { createDatabase } from '../test/support/postgres.ts';
 import { type ShapeName, shapeNames } from './shapes.ts';
 import { type SimulationReport, simulate } from './simulate.ts';
 
@@ -7,6 +8,7 @@ interface Plan {
   readonly seeds: readonly string[];
   readonly orders: number;
   readonly shape: ShapeName | undefined;
+  readonly isOnPostgres: boolean;
 }
 
 const defaults = { orders: 500, runs: 1 } as const;
@@ -21,9 +23,10 @@ function readPlan(args: readonly string[]): Plan {
     orders: { type: 'string' },
     runs: { type: 'string' },
     shape: { type: 'string' },
+    postgres: { type: 'boolean' },
   } as const;
   const { values } = parseArgs({ args: [...args], options });
-  const integer = (name: keyof typeof options, fallback: number) => {
+  const integer = (name: 'seed' | 'orders' | 'runs', fallback: number) => {
     const number = Number(values[name] ?? fallback);
     if (!Number.isInteger(number) || number < 1)
       throw new Error(`--${name} must be an integer of at least 1.`);
@@ -33,7 +36,8 @@ function readPlan(args: readonly string[]): Plan {
   const seeds = Array.from({ length: integer('runs', defaults.runs) }, (_, index) => String(first + index));
   const shape = shapeNames.find((name) => name === values.shape);
   if (values.shape !== shape) throw new Error(`--shape must be one of ${shapeNames.join(', ')}.`);
-  return { seeds, orders: integer('orders', defaults.orders), shape };
+  const isOnPostgres = values.postgres === true;
+  return { seeds, orders: integer('orders', defaults.orders), shape, isOnPostgres };
 }
 
 const countsOf = (names: readonly string[]): Record<string, number> =>
@@ -63,12 +67,13 @@ function metrics({ shape, tally, books, simulatedMs, digest }: SimulationReport,
   ].join('\n');
 }
 
-const { seeds, orders, shape } = readPlan(process.argv.slice(2));
+const { seeds, orders, shape, isOnPostgres } = readPlan(process.argv.slice(2));
 for (const seed of seeds) {
   print(`seed ${seed}, ${orders} orders`);
   const startedMs = performance.now();
   try {
-    print(metrics(await simulate({ seed, orders, shape }), performance.now() - startedMs));
+    const database = isOnPostgres ? await createDatabase({ after: () => {} }) : undefined;
+    print(metrics(await simulate({ seed, orders, shape, database }), performance.now() - startedMs));
   } catch (error) {
     print(error instanceof Error ? error.message : String(error));
     process.exitCode = 1;

@@ -4,10 +4,12 @@ import { type Bank, nowAndThen, openBank } from './bank.ts';
 import { type Books, readBooks } from './books.ts';
 import { type Callers, registerCallers } from './callers.ts';
 import { createDice } from './dice.ts';
-import { createDisk, type Disk, prepareDatabase } from './disk.ts';
+import { createDisk, type Disk } from './disk.ts';
+import { type Engine, type Eventual, sqliteEngine, whenThere } from './engine.ts';
 import { checkAlways, checkFinally, checkNoneWaits } from './invariants.ts';
 import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
 import { runPerson } from './person.ts';
+import { postgresEngine } from './postgres.ts';
 import { runSession } from './session.ts';
 import { type ShapeName, shapeNames } from './shapes.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
@@ -16,7 +18,7 @@ import { createTrace, everybody } from './trace.ts';
 import { Violation } from './violation.ts';
 import { runWatcher } from './watcher.ts';
 import { createWitness } from './witness.ts';
-import { deployment, turn, type World } from './world.ts';
+import { turn, type World } from './world.ts';
 
 /** What to simulate. */
 export interface SimulationOptions {
@@ -28,6 +30,8 @@ export interface SimulationOptions {
   readonly shape?: ShapeName | undefined;
   /** Whether the service is killed the first time that it reaches each step of an instruction. */
   readonly killsAtEachStep?: boolean;
+  /** The URL of an empty database on PostgreSQL, in place of SQLite. Its scheduling is not repeated by the seed. */
+  readonly database?: string | undefined;
   /** Replaces parts of the real service. */
   readonly assembly?: Partial<Assembly>;
 }
@@ -63,6 +67,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 class Simulation {
   readonly #options: SimulationOptions;
   readonly #disk: Disk;
+  readonly #engine: Engine;
   readonly #world: World;
   readonly #bank: Bank;
   readonly #supervisor: Supervisor;
@@ -95,30 +100,26 @@ class Simulation {
     };
     this.#world = world;
     this.#shape = options.shape ?? world.dice.fork('shape').pick(shapeNames);
-    const folder = disk.newFolder();
-    prepareDatabase({ ...deployment, dataDir: folder, opening: 'NEW' }, world.dice.fork('database'));
+    const engine = options.database === undefined ? sqliteEngine(assembly) : postgresEngine(options.database);
+    this.#engine = engine;
     this.#bank = openBank(world, this.#shape, disk.provider, (notification) =>
       this.#supervisor.deliver(notification),
     );
     const bank = () => this.#bank;
-    const inspect = (dataDir: string) => checkAlways(readBooks(dataDir, disk.provider), world.witness);
+    const inspect = (dataDir: string) =>
+      whenThere(readBooks(engine, dataDir, disk.provider), (books) => checkAlways(books, world.witness));
     this.#supervisor = createSupervisor(
-      { world, orders, killsAtEachStep, disk, bank, assembly, inspect },
-      folder,
+      { world, orders, killsAtEachStep, disk, engine, bank, assembly, inspect },
+      disk.newFolder(),
     );
   }
 
   async run(): Promise<SimulationReport> {
     const world = this.#world;
     try {
-      const dataDir = this.#supervisor.folder();
-      const callers = await registerCallers(
-        { ...deployment, dataDir, opening: 'EXISTING' },
-        this.#options.orders,
-      );
-      await this.#runWithFaults(callers);
+      await this.#runWithFaults(await this.#prepare());
       await this.#calmDown();
-      const books = this.#inspectFinally();
+      const books = await this.#inspectFinally();
       return {
         ...world,
         shape: this.#shape,
@@ -133,6 +134,18 @@ class Simulation {
       await this.#supervisor.closed();
       this.#bank.close();
     }
+  }
+
+  /** Creates the database, and registers the callers. */
+  async #prepare(): Promise<Callers> {
+    const folder = this.#supervisor.folder();
+    await this.#engine.prepare(folder, this.#world.dice.fork('database'));
+    const opened = await this.#engine.open(folder);
+    const store = opened.start({ begun: () => undefined, committed: () => {} });
+    const callers = await registerCallers(store, this.#options.orders);
+    await store.close();
+    opened.end();
+    return callers;
   }
 
   /** Runs all sessions with faults. */
@@ -200,7 +213,7 @@ class Simulation {
     this.#noteWall();
     const buyersUntilMs = this.#latestWallMs + simulatedLimits.buyerDeadlineMs + worldLimits.endingMs;
     await this.#passUntil(() => clock.nowMs() >= buyersUntilMs);
-    checkNoneWaits(this.#readBooks());
+    checkNoneWaits(await this.#readBooks());
     const untilMs = clock.monotonicMs() + worldLimits.calmMs;
     await this.#passUntil(() => clock.monotonicMs() >= untilMs);
     this.#isOver = true;
@@ -211,15 +224,15 @@ class Simulation {
     await this.#passUntil(() => isStopped);
   }
 
-  #inspectFinally(): Books {
-    const books = this.#readBooks();
+  async #inspectFinally(): Promise<Books> {
+    const books = await this.#readBooks();
     checkAlways(books, this.#world.witness);
     checkFinally(books, this.#world.witness);
     return books;
   }
 
-  #readBooks(): Books {
-    return readBooks(this.#supervisor.folder(), this.#disk.provider);
+  #readBooks(): Eventual<Books> {
+    return readBooks(this.#engine, this.#supervisor.folder(), this.#disk.provider);
   }
 
   /** Advances the clock until a condition holds. */
@@ -228,6 +241,7 @@ class Simulation {
     const steps = dice.fork(`steps from ${clock.monotonicMs()}`);
     while (!condition()) {
       for (let turns = steps.upTo(worldLimits.turnsMax); turns > 0; turns -= 1) await turn();
+      while (this.#engine.isInRealTime && this.#supervisor.isBusy()) await turn();
       if (this.#failure !== undefined) throw this.#failure;
       clock.advance(Math.min(clock.nextDueMs() ?? simulatedLimits.pollMs, worldLimits.stepMaxMs));
       if (clock.monotonicMs() > this.#timeoutAtMs) throw new Violation(everybody, 'the run does not end');

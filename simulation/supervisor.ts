@@ -1,12 +1,11 @@
-import Sqlite from 'better-sqlite3';
 import pino, { type Logger } from 'pino';
 import { ApiError } from '../src/domain/reason.ts';
 import type { Notification } from '../src/payments/provider.ts';
 import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
-import { contentsOf } from './books.ts';
 import type { Disk } from './disk.ts';
-import { ConnectionLost, type Instance, type Strike, startInstance } from './instance.ts';
+import { type Engine, type Eventual, type Opened, type Strike, whenThere } from './engine.ts';
+import { ConnectionLost, type Instance, startInstance } from './instance.ts';
 import { odds, worldLimits } from './limits.ts';
 import { everybody } from './trace.ts';
 import { Violation } from './violation.ts';
@@ -23,6 +22,8 @@ export interface Supervisor {
   stop(isForGood?: boolean): Promise<void>;
   /** Starts an instance now, if none is running. */
   start(): void;
+  /** Whether an instance is starting, or its store is busy. */
+  isBusy(): boolean;
   /** The folder of the running instance, or of the last one. */
   folder(): string;
   /** Resolves when all killed instances have closed their files. */
@@ -37,15 +38,16 @@ export interface SupervisorOptions {
   /** Whether the service is also killed the first time that it reaches each step. */
   readonly killsAtEachStep: boolean;
   readonly disk: Disk;
+  readonly engine: Engine;
   readonly bank: () => Bank;
   readonly assembly: Assembly;
   /** Checks the folder that the previous instance left, before the next one opens it. */
-  readonly inspect: (folder: string) => void;
+  readonly inspect: (folder: string) => Eventual<void>;
 }
 
 /** Creates a supervisor for the database in the folder `first`. No instance is running yet. */
 export function createSupervisor(
-  { world, orders, killsAtEachStep, disk, bank, assembly, inspect }: SupervisorOptions,
+  { world, orders, killsAtEachStep, disk, engine, bank, assembly, inspect }: SupervisorOptions,
   first: string,
 ): Supervisor {
   const { clock, trace, tally } = world;
@@ -56,6 +58,7 @@ export function createSupervisor(
   let operations = 0;
   let folder = first;
   let current: Instance | undefined;
+  let isStarting = false;
   let cancelStart = () => {};
 
   const newInstructionId = () => {
@@ -69,19 +72,26 @@ export function createSupervisor(
   }
   function start(): void {
     cancelStart();
-    if (current !== undefined) return;
+    if (current !== undefined || isStarting) return;
+    isStarting = true;
     trace.note(everybody, 'the service starts');
     tally.count('starts');
     try {
-      inspect(folder);
-      const connection = bank().connect();
-      current = startInstance({
-        ...{ world, folder, connection, assembly, newInstructionId, random, log, point, step, strike },
-      });
-      resume(current);
+      const inspected = whenThere(engine.released(), () => inspect(folder));
+      const opened = whenThere(inspected, () => engine.open(folder));
+      const begun = whenThere(opened, begin);
+      if (begun instanceof Promise) begun.catch(world.fail);
     } catch (error) {
       world.fail(error);
     }
+  }
+  function begin(opened: Opened): void {
+    isStarting = false;
+    const connection = bank().connect();
+    current = startInstance({
+      ...{ world, folder, opened, connection, assembly, newInstructionId, random, log, point, step, strike },
+    });
+    resume(current);
   }
   function resume(instance: Instance): void {
     instance.start().catch((error) => {
@@ -93,27 +103,31 @@ export function createSupervisor(
     if (instance !== current || world.isCalm()) return undefined;
     const statements = dice.upTo(worldLimits.statementsMax);
     if (dice.oneIn(odds.killInBatch(orders))) return { statements, befall: crashOf(instance) };
-    return dice.oneIn(odds.diskFault) ? { statements, befall: failDisk } : undefined;
+    return dice.oneIn(odds.storeFault) ? { statements, befall: failureOf(instance) } : undefined;
   }
   /** Returns a strike that kills the instance in the current transaction and checks that none of it was committed. */
   function crashOf(instance: Instance): Strike['befall'] {
-    const before = contentsOf(instance.folder);
+    const before = engine.contents(instance.folder);
     return (place) => {
       tally.count(`kill ${place}`);
       end(instance, place);
-      if (contentsOf(folder) === before) return;
+      if (engine.contents(folder) === before) return;
       world.fail(new Violation(everybody, `the crash ${place} left parts of an uncommitted transaction`));
     };
   }
-  function failDisk(place: Parameters<Strike['befall']>[0]): never {
-    tally.count(`fault disk ${place}`);
-    trace.note(everybody, `the disk fails ${place}`);
-    if (place === 'in a batch') throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
-    throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL');
+  function failureOf(instance: Instance): Strike['befall'] {
+    return (place) => {
+      tally.count(`fault store ${place}`);
+      trace.note(everybody, `the store fails ${place}`);
+      instance.fail(place);
+    };
   }
   function point(name: string, instance: Instance): void {
     step(name, instance);
-    if (instance !== current || world.isCalm() || !dice.oneIn(odds.killAtPoint(orders))) return;
+    if (instance !== current || world.isCalm()) return;
+    if (name === 'after a commit' && engine.isInRealTime && dice.oneIn(odds.storeFault))
+      failureOf(instance)(name);
+    if (!dice.oneIn(odds.killAtPoint(orders))) return;
     tally.count(`kill ${name}`);
     end(instance, name);
   }
@@ -134,7 +148,8 @@ export function createSupervisor(
         disk.drop(instance.folder);
         closings.delete(closing);
       });
-    closings.add(closing);
+    // A killed store on PostgreSQL waits for half a minute for the fate of its last commit.
+    if (!engine.isInRealTime) closings.add(closing);
     startLater();
   }
 
@@ -164,6 +179,7 @@ export function createSupervisor(
       if (!isForGood) startLater();
     },
     start,
+    isBusy: () => isStarting || current?.isBusy() === true,
     folder: () => folder,
     closed: async () => {
       await Promise.all(closings);

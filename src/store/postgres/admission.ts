@@ -128,7 +128,7 @@ function createNonces(queries: Queries) {
  * The first 64 bits of the SHA-256 of the key and the nonce, as a signed integer. With 10 million nonces, a new one has the
  * fingerprint of another once in 10^12 calls, and is then rejected as spent. Nobody can aim at that.
  */
-const fingerprintOf = (keyId: number, nonce: string): string =>
+export const fingerprintOf = (keyId: number, nonce: string): string =>
   sha256(`${keyId} ${nonce}`).readBigInt64LE(0).toString();
 
 /** A nonce that was spent long enough ago can be spent again. In the order of the index, so that two batches cannot block each other. */
