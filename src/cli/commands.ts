@@ -12,6 +12,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     reload: async () => (await import('./reload.ts')).reload,
     check: async () => (await import('./check.ts')).check,
     upgrade: async () => (await import('./deployment.ts')).upgrade,
+    move: async () => (await import('./move.ts')).move,
     clock: async () => (await import('./clock.ts')).clock,
   },
   'Back up and restore': {

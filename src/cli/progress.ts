@@ -9,12 +9,14 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /**
  * Runs work and shows its progress: with `--progress` as lines of JSON, otherwise only on a terminal. SIGINT and SIGTERM abort the
- * signal that `work` receives, and make its next report of progress throw, so that it removes unfinished files.
+ * signal that `work` receives, and make its next report of progress throw, so that it removes unfinished files. `amount` shows a
+ * number on a terminal.
  */
 export async function withProgress<T>(
   words: Words,
   { print, showProgress }: Terminal,
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
+  amount: (done: number) => string = megabytes,
 ): Promise<T> {
   let stoppedBy: string | undefined;
   let shownAtMs = Number.NEGATIVE_INFINITY;
@@ -30,7 +32,7 @@ export async function withProgress<T>(
     if (atMs - shownAtMs < showEveryMs) return;
     shownAtMs = atMs;
     if (words.has('progress')) print(JSON.stringify({ progress: { step, done, total } }));
-    else showProgress?.(total === 0 ? step : `${step}: ${megabytes(done)} of ${megabytes(total)}`);
+    else showProgress?.(total === 0 ? step : `${step}: ${amount(done)} of ${amount(total)}`);
   };
   for (const signal of signals) process.on(signal, stop);
   try {

@@ -4,7 +4,8 @@ import { errorText } from '../lib/file-errors.ts';
 import { DatabaseError } from '../store/engine/failure.ts';
 import { createFolder } from '../store/sqlite/durable-files.ts';
 import { lockFolder } from '../store/sqlite/folder-lock.ts';
-import { databaseName } from '../store/sqlite/location.ts';
+import { databaseFile } from '../store/sqlite/location.ts';
+import { readMoveRecord } from '../store/sqlite/move-record.ts';
 import type { PostgresPlace, Store, StoreOptions } from '../store/store.ts';
 
 // A deployment on PostgreSQL keeps its other files in the data folder: the published checkpoint, the admin
@@ -20,6 +21,11 @@ export async function openInFolder(place: PostgresPlace, options: StoreOptions):
   if (opening !== 'EXISTING') createDataFolder(resolve(dataDir));
   const lock = lockExisting(dataDir, lockTimeoutMs);
   try {
+    refuseOwnDatabase(dataDir);
+    if (readMoveRecord(dataDir) !== undefined) {
+      const { settleStamp } = await import('../store/move/move.ts');
+      await settleStamp(dataDir, place);
+    }
     await refuseLost(place, options);
     const { openPostgresStore } = await import('../store/postgres/store.ts');
     const store = await openPostgresStore({ place, environment, currency, opening });
@@ -65,13 +71,23 @@ function lockExisting(dataDir: string, timeoutMs?: number) {
   return lockFolder(resolve(dataDir), timeoutMs);
 }
 
+/** Throws DatabaseError if the folder has a database on SQLite, which is served then. */
+function refuseOwnDatabase(dataDir: string): void {
+  const file = databaseFile(dataDir);
+  if (existsSync(file))
+    throw new DatabaseError(
+      `ARTSEAL_DATABASE_URL is set, and ${file} is there: run artseal move to move it to PostgreSQL, or unset ` +
+        'ARTSEAL_DATABASE_URL to use it.',
+    );
+}
+
 /** Throws DatabaseError if the database is empty and the folder belongs to another one. */
 async function refuseLost(
   place: PostgresPlace,
   { dataDir, opening, madeLater = [] }: StoreOptions,
 ): Promise<void> {
   if (opening === 'EXISTING') return;
-  const proof = [databaseName, ...madeLater].find((name) => existsSync(join(dataDir, name)));
+  const proof = madeLater.find((name) => existsSync(join(dataDir, name)));
   if (proof === undefined) return;
   const { isEmpty } = await import('../store/postgres/inspection.ts');
   if (await isEmpty(place))

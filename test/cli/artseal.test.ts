@@ -233,7 +233,7 @@ test('--version prints the version of package.json', async () => {
 });
 
 const commands = (
-  'init serve reload check ready clock backup restore database upgrade platform party key token secrets escrow retention ' +
+  'init serve reload check ready move clock backup restore database upgrade platform party key token secrets escrow retention ' +
   'audit-log events webhooks evidence log verify sign call demo licenses help completion'
 ).split(' ');
 

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 // The scripts are loaded by the shells that they are for. What Debian's packages of the shells configure is left out.
 
 const commands =
-  'audit-log backup call check clock completion database demo escrow events evidence help init key licenses log ' +
+  'audit-log backup call check clock completion database demo escrow events evidence help init key licenses log move ' +
   'party platform ready reload restore retention secrets serve sign token upgrade verify webhooks';
 const actionFlags = '--filing-cap --help --json --monthly-quota --name --reason --tier --url';
 

@@ -2,22 +2,24 @@ import type { Queries } from './leaf-rows.ts';
 
 /**
  * Sends rows to a table in one query; none if there are no rows. Members are named as in the schema. `more` follows the SELECT, such
- * as ON CONFLICT, and is the same for all queries of a table.
+ * as ON CONFLICT, and `columnValue` makes the value of a column; they are the same for all queries of a table.
  */
 export function insertRows(
   queries: Queries,
   table: string,
   rows: readonly object[],
   more = '',
+  columnValue: (column: string) => string = quoted,
 ): readonly Promise<unknown>[] {
   const [first] = rows;
   if (first === undefined) return [];
-  const columns = Object.keys(first)
-    .map((name) => `"${columnOf(name)}"`)
-    .join(', ');
-  const text = `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, $1) ${more}`;
+  const names = Object.keys(first).map(columnOf);
+  const [columns, values] = [names.map(quoted).join(', '), names.map(columnValue).join(', ')];
+  const text = `INSERT INTO ${table} (${columns}) SELECT ${values} FROM json_populate_recordset(NULL::${table}, $1) ${more}`;
   return [queries.query({ name: `insert ${table}`, text, values: [JSON.stringify(rows.map(toJson))] })];
 }
+
+const quoted = (column: string): string => `"${column}"`;
 
 function toJson(row: object): object {
   const members: Record<string, unknown> = {};

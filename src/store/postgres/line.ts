@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace } from '../store.ts';
 import { type ConnectionUse, connect, refuseUnsafe } from './connection.ts';
+import { refuseMoved } from './move-stamp.ts';
 import { watchState } from './server-state.ts';
 
 /** How long a line waits between two attempts to connect again. */
@@ -120,11 +121,15 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** Connects, and holds the lock of the database until the connection ends. Throws what `openLine` throws. */
+/**
+ * Connects, and holds the lock of the database until the connection ends. Rejects a database that is or was moved, unless it
+ * is opened to move it. Throws what `openLine` throws.
+ */
 export async function connectAlone(
   place: PostgresPlace,
   prepare: (client: pg.Client) => Promise<void>,
   use?: ConnectionUse,
+  isForMove = false,
 ): Promise<pg.Client> {
   const client = await connect(place, use);
   try {
@@ -135,6 +140,7 @@ export async function connectAlone(
       throw new DatabaseInUse(
         `another artseal uses the database ${rows[0]?.name}, a server or a command: wait until it ends or stop it.`,
       );
+    if (!isForMove) await refuseMoved(client);
     return client;
   } catch (error) {
     await client.end();

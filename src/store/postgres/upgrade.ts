@@ -66,7 +66,8 @@ export async function migrate(session: Session): Promise<void> {
   }
 }
 
-async function applyMissing(session: Session): Promise<void> {
+/** The same in a transaction of the caller. */
+export async function applyMissing(session: Session): Promise<void> {
   const why = await tooNew(session);
   if (why !== undefined) throw new DatabaseError(`${why}.`);
   const due = migrations.slice(await schemaOf(session));

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileErrorText } from '../../lib/file-errors.ts';
 import { DatabaseError } from '../engine/failure.ts';
+import { readMoveRecord } from './move-record.ts';
 
 /** The error of a database file that cannot be opened. */
 export function cannotUse(file: string, error: Error): DatabaseError {
@@ -49,6 +50,9 @@ export function findLost(database: string, madeLater: readonly string[]): string
   const later = madeLater.find(isThere);
   const ofSqlite = [log, memory].find(isThere);
   const bytes = statSync(database, { throwIfNoEntry: false })?.size;
+  const moved = bytes === undefined ? readMoveRecord(dirname(database)) : undefined;
+  if (moved !== undefined)
+    return `the database of ${dirname(database)} was moved to ${moved.url}: set ARTSEAL_DATABASE_URL to that.`;
   if (bytes === undefined) return lost(database, 'missing', ofSqlite ?? later);
   return bytes === 0 ? lost(database, 'empty', ofSqlite ?? later) : undefined;
 }

@@ -107,7 +107,7 @@ export function createNonces(database: SqliteDatabase): Nonces {
 }
 
 /** Nonces of the same window are forgotten together. */
-function windowOf(atS: number): number {
+export function windowOf(atS: number): number {
   return Math.floor(atS / nonceRetentionS);
 }
 
@@ -130,7 +130,7 @@ export function nonceFingerprint(name: string): Fingerprint {
 }
 
 /** Entries as they are stored. */
-function writeEntries(entries: readonly SpentNonce[]): Uint8Array {
+export function writeEntries(entries: readonly SpentNonce[]): Uint8Array {
   const bytes = Buffer.allocUnsafe(entries.length * entryBytes);
   for (const [place, { fingerprint, atS }] of entries.entries()) {
     bytes.writeUInt32LE(fingerprint.high, place * entryBytes);

@@ -9,10 +9,10 @@ import { prepare, type SqliteDatabase } from './statement.ts';
 export const everybody = 0;
 
 /** Events that share a row, at most: two such rows fill a page. */
-const eventsPerRow = 24;
+export const eventsPerRow = 24;
 
 /** One event in so many of a caller has a mark at which its chain can be entered. */
-const eventsPerMark = 64;
+export const eventsPerMark = 64;
 
 /** Expired rows that each transaction with events deletes: twice as many as most of them add. */
 const sweptPerWrite = 2;
@@ -151,10 +151,10 @@ interface LinedEvent extends Omit<Event, 'position'> {
 }
 
 /** The optional members of an event, in the order of the line. */
-const details = ['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'] as const;
+export const details = ['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'] as const;
 
 /** Writes an event as space-separated words: five, then `name=value` for each detail. No word contains a space. */
-function lineOf(event: NewEvent, sequence: number, previous: number): string {
+export function lineOf(event: NewEvent, sequence: number, previous: number): string {
   let line = `${event.callerId} ${sequence} ${previous} ${event.type} ${event.atMs}`;
   for (const name of details) if (event[name] !== undefined) line += ` ${name}=${event[name]}`;
   return line;
