@@ -38,7 +38,7 @@ const grants: Readonly<Record<string, Grant>> = {
   provider_notification: ['INSERT, DELETE', 'received_at_s'],
   restoration: ['INSERT', 'served_at_s'],
   service_token: ['INSERT', 'revoked_at_s'],
-  usage: ['INSERT', 'calls'],
+  usage: ['INSERT, DELETE'],
   webhook: [
     'INSERT, DELETE',
     'origin, sealed_url, event_types, description, status, disabled_reason, sealed_secret, previous_secret, ' +
