@@ -42,7 +42,10 @@ export function createAdmission(queries: Queries) {
     flushCalls: quotas.flush,
     load: nonces.load,
     committed: nonces.committed,
-    rolledBack: nonces.rolledBack,
+    rolledBack: (): void => {
+      nonces.rolledBack();
+      quotas.rolledBack();
+    },
     countNonces: nonces.count,
   };
 }
@@ -247,13 +250,23 @@ function createQuotas(queries: Queries) {
   /** The calls of a caller and month, and whether this batch counted some. */
   const usages = new Map<string, Usage>();
   const counted = new Set<string>();
+  /** The last count that was read of each caller and month. It only grows, so that a search can begin there. */
+  const floors = new Map<string, number>();
 
   async function select(claims: readonly QuotaClaim[]): Promise<void> {
     const { rows } = await queries.query<Usage>({
       ...selectUsage,
-      values: [claims.map(({ callerId }) => callerId), claims.map(({ month }) => month)],
+      values: [
+        claims.map(({ callerId }) => callerId),
+        claims.map(({ month }) => month),
+        claims.map((claim) => floors.get(usageOf(claim)) ?? 0),
+      ],
     });
-    for (const row of rows) usages.set(usageOf(row), row);
+    if (floors.size > floorsMax) floors.clear();
+    for (const row of rows) {
+      usages.set(usageOf(row), row);
+      floors.set(usageOf(row), row.calls);
+    }
   }
 
   const parts: RequestParts['quotas'] = {
@@ -293,8 +306,13 @@ function createQuotas(queries: Queries) {
       usages.clear();
       counted.clear();
     },
+    /** The connection may have been lost, and the database may since be a standby that lacks the last counts. */
+    rolledBack: (): void => floors.clear(),
   };
 }
+
+/** Counts that are kept in memory, at most. */
+const floorsMax = 10_000;
 
 /** The calls of a caller in a month. */
 interface Usage {
@@ -311,8 +329,9 @@ const usageOf = ({ callerId, month }: { readonly callerId: number; readonly mont
 const selectUsage = {
   name: 'select usage',
   text: `SELECT given.caller_id AS "callerId", given.month, calls, calls AS stored
-    FROM unnest($1::bigint[], $2::text[]) AS given (caller_id, month) CROSS JOIN LATERAL (
-      SELECT calls FROM usage WHERE usage.caller_id = given.caller_id AND usage.month = given.month
+    FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS given (caller_id, month, floor) CROSS JOIN LATERAL (
+      SELECT calls FROM usage
+      WHERE usage.caller_id = given.caller_id AND usage.month = given.month AND usage.calls >= given.floor
       ORDER BY calls DESC LIMIT 1
     ) AS newest`,
 };
