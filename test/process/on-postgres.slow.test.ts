@@ -34,6 +34,8 @@ const onSqliteAlone: Readonly<Record<string, string>> = {
   verify: withoutStore,
   'verify-page.slow': withoutStore,
   'postgres.slow': 'it runs on PostgreSQL by itself',
+  'postgres-health.slow': 'it runs on PostgreSQL by itself',
+  'move.slow': 'it uses both engines',
   'on-postgres.slow': 'it runs the others',
 };
 
