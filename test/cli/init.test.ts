@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { addFurtherMigration, furtherSchema, presentSchema } from '../store/further-migration.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
+import { productionSettings } from '../support/production.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -24,21 +25,7 @@ type Settings = Record<string, string> & { readonly ARTSEAL_DATA_DIR: string };
 const sandbox = (t: TestContext): Settings => ({ ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data') });
 
 /** The settings of a production in a folder that does not exist yet. */
-function production(t: TestContext): Settings {
-  const folder = temporaryFolder(t);
-  const keys = join(folder, 'keys');
-  writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
-  return {
-    ARTSEAL_ENVIRONMENT: 'production',
-    ARTSEAL_CURRENCY: 'EUR',
-    ARTSEAL_DATA_DIR: join(folder, 'data'),
-    ARTSEAL_MASTER_KEY_FILE: keys,
-    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-  };
-}
+const production = (t: TestContext): Settings => ({ ...sandbox(t), ...productionSettings(t) });
 
 /** Starts a service with these settings, as `artseal serve` does. */
 const serve = (t: TestContext, env: Settings) => startService(t, { env, dataDir: env.ARTSEAL_DATA_DIR });

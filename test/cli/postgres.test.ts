@@ -8,6 +8,7 @@ import { systemClock } from '../../src/operations/registry.ts';
 import { migrations } from '../../src/store/postgres/upgrade.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { productionSettings } from '../support/production.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessPostgres();
@@ -139,17 +140,9 @@ test('check finds a server that loses commits, and no server', { skip }, async (
 });
 
 test('in production, check warns if the role that serves may change the tables', { skip }, async (t) => {
-  const keys = join(temporaryFolder(t), 'keys');
-  writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
   const env = {
     ...(await sandbox(t)),
-    ARTSEAL_ENVIRONMENT: 'production',
-    ARTSEAL_CURRENCY: 'EUR',
-    ARTSEAL_MASTER_KEY_FILE: keys,
-    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+    ...productionSettings(t),
   };
   const { ARTSEAL_DATABASE_URL: url } = env;
   await psql(t, url, 'CREATE ROLE check_owner LOGIN', 'CREATE ROLE check_app LOGIN');

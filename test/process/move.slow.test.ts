@@ -54,7 +54,7 @@ async function fileOnce({ publicUrl }: WatchedService, platform: IssuedPlatform)
   return { request, json, events: events.json.events };
 }
 
-test('a moved registry goes on where it was, there and back', options, async (t) => {
+test('a moved registry continues its numbers and events, there and back', options, async (t) => {
   const { dataDir, url, platform, inFolder, onPostgres } = await deployment(t);
   let service = await serveWatched(t, inFolder);
   let before = await fileOnce(service, platform);

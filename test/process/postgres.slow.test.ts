@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { freeAddress } from '../support/free-address.ts';
 import { createDatabase, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
+import { productionSettings } from '../support/production.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -146,18 +147,9 @@ test('the password comes from its file', { skip, timeout }, async (t) => {
 });
 
 test('a production starts on the tables that init makes', { skip, timeout }, async (t) => {
-  const folder = temporaryFolder(t);
-  const keys = join(folder, 'keys');
-  writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
   const env = {
     ...settingsFor(t, await createDatabase(t)),
-    ARTSEAL_ENVIRONMENT: 'production',
-    ARTSEAL_CURRENCY: 'EUR',
-    ARTSEAL_MASTER_KEY_FILE: keys,
-    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+    ...productionSettings(t),
   };
   assertOneLine(await runBounded(t, ['serve'], env), 1, /there is no folder .*data/);
   const made = await runCommand(['init'], env);
