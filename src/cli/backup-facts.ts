@@ -57,6 +57,12 @@ export function gapLine({
     : `skipped: ${through - after} escrow ids of ${year}`;
 }
 
+/** The help of `--numbers-after`. */
+export const numbersAfterHelp: readonly string[] = [
+  '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
+  '                                new numbers begin after a gap that no service can have filled.',
+];
+
 /** Reads the last filing number that was given out; undefined without the flag. Throws UsageError. */
 export function readNumbersAfter(words: Words): string | undefined {
   const numbersAfter = words.text('numbers-after');

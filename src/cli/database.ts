@@ -2,7 +2,7 @@ import { readConfig, readTimeZone, settings } from '../config/config.ts';
 import { refuse } from '../config/settings.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { recordRestored } from '../operations/backup/restored-database.ts';
-import { forkFirst, gapLine, keysOfBackup, readNumbersAfter } from './backup-facts.ts';
+import { forkFirst, gapLine, keysOfBackup, numbersAfterHelp, readNumbersAfter } from './backup-facts.ts';
 import { type Action, type CommandGroup, readInstant, show, UsageError } from './command.ts';
 
 const restored: Action = {
@@ -10,10 +10,9 @@ const restored: Action = {
   details: [
     'Records that the database was put back to an earlier state, so that no number, event sequence or nonce that was given out',
     'since is given out again. Run it before the first start, and before you serve another copy.',
-    '--taken-at      is the time of that state: the target of a point-in-time recovery, or when the backup was taken. It takes a day',
-    '                of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration before now (90m).',
-    '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
-    '                new numbers begin after a gap that no service can have filled.',
+    '--taken-at  is the time of that state: the target of a point-in-time recovery, or when the backup was taken. It takes a day',
+    '            of ARTSEAL_TIME_ZONE (2026-11-21), a time (2026-11-21T09:15:00+08:00) or a duration before now (90m).',
+    ...numbersAfterHelp,
     'For five minutes after the first start, signed calls are rejected: the database does not have the latest nonces.',
   ],
   run: async (words, terminal) => {

@@ -6,7 +6,14 @@ import { refuse } from '../config/settings.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { postgresBackups } from '../operations/backup/manifest.ts';
 import { restoreBackup } from '../operations/backup/restore.ts';
-import { factsOfBackup, forkFirst, gapLine, keysOfBackup, readNumbersAfter } from './backup-facts.ts';
+import {
+  factsOfBackup,
+  forkFirst,
+  gapLine,
+  keysOfBackup,
+  numbersAfterHelp,
+  readNumbersAfter,
+} from './backup-facts.ts';
 import { type Command, show } from './command.ts';
 import { withProgress } from './progress.ts';
 
@@ -16,8 +23,7 @@ export const restore: Command = {
   summary: 'restore a backup into an empty folder',
   details: [
     'DIR must be empty or missing. The backup is verified first. Stop the server that you replace before you serve DIR.',
-    '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
-    '                                new numbers begin after a gap that no service can have filled.',
+    ...numbersAfterHelp,
     'Up to 10,000 more numbers are skipped at random, so that two restored folders hardly ever give out the same numbers. Still,',
     'serve only one folder restored from a backup.',
     'For five minutes after the first start, signed calls are rejected: the backup does not have the latest nonces.',
