@@ -4,7 +4,7 @@ import { DatabaseError } from '../engine/failure.ts';
 import { connectAlone } from '../postgres/line.ts';
 import { type MoveStamp, readStamp, refuseMoved, writeStamp } from '../postgres/move-stamp.ts';
 import { continueIds, createPortable } from '../postgres/portable.ts';
-import { applyMissing, migrations, schemaOf, tooNew } from '../postgres/upgrade.ts';
+import { applyMissing, refuseOtherSchema, schemaOf } from '../postgres/upgrade.ts';
 import { lockFolder } from '../sqlite/folder-lock.ts';
 import { databaseFile } from '../sqlite/location.ts';
 import { readMoveRecord, writeMoveRecord } from '../sqlite/move-record.ts';
@@ -71,7 +71,7 @@ async function fill(
   return { rows: content.rows, kept };
 }
 
-const emptyIt = 'Nothing was moved: create the database on PostgreSQL anew, and run the command again.';
+const emptyIt = 'Nothing was moved: drop the database on PostgreSQL, create it, and run the command again.';
 
 /** Ends a move to PostgreSQL that was interrupted after it was decided. */
 async function settle({ dataDir, place }: Move): Promise<Moved> {
@@ -116,6 +116,8 @@ async function empty({ dataDir, place, progress }: Move, client: Session): Promi
     return { rows: undefined };
   }
   if (!isBegun) await refuseMoved(client);
+  if ((await schemaOf(client)) === 0)
+    throw new DatabaseError('the database has no tables of Artseal: there is nothing to move.');
   await refuseOtherSchema(client);
   const target = createTarget(dataDir);
   try {
@@ -132,18 +134,6 @@ async function empty({ dataDir, place, progress }: Move, client: Session): Promi
   } finally {
     target.close();
   }
-}
-
-async function refuseOtherSchema(client: Session): Promise<void> {
-  const why = await tooNew(client);
-  if (why !== undefined) throw new DatabaseError(`${why}.`);
-  const schema = await schemaOf(client);
-  if (schema === 0)
-    throw new DatabaseError('the database has no tables of Artseal: there is nothing to move.');
-  if (schema < migrations.length)
-    throw new DatabaseError(
-      `the database has schema ${schema}, and this version needs ${migrations.length}: run artseal upgrade.`,
-    );
 }
 
 const isOf = (dataDir: string, { folderId }: MoveStamp): boolean =>

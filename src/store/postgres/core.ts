@@ -23,7 +23,7 @@ import { createHandlers } from './handlers.ts';
 import type { Queries } from './leaf-rows.ts';
 import type { Line } from './line.ts';
 import { all } from './needed.ts';
-import { classifyError, codeOf, isMachineFault, isRepeatable } from './postgres-errors.ts';
+import { classifyError, codeOf, isMachineFault, isRepeatable, repeatable } from './postgres-errors.ts';
 
 /** Characters in the replies of a batch after which it ends, so that other work has its turn. */
 const repliedCharactersMax = 500_000;
@@ -43,7 +43,7 @@ export type Core = Awaited<ReturnType<typeof openCore>>;
 /** Opens the core of the engine on a connection that nobody else uses: one transaction for each batch of requests. */
 export async function openCore(line: Line) {
   const incidents = createIncidents(classifyError);
-  const repeated: Record<string, number> = { '40001': 0, '40P01': 0, '55P03': 0 };
+  const repeated: Record<string, number> = Object.fromEntries(repeatable.map((code) => [code, 0]));
   const { rows } = await line.query<{ secret: Buffer }>('SELECT secret FROM deployment');
   const secret = rows[0]?.secret;
   if (secret === undefined) throw new Error('The database has no deployment row.');

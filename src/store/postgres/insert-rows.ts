@@ -1,3 +1,4 @@
+import { columnOf } from '../engine/column-name.ts';
 import type { Queries } from './leaf-rows.ts';
 
 /**
@@ -28,19 +29,6 @@ function toJson(row: object): object {
     if (value !== null && value !== undefined) members[columnOf(name)] = jsonOf(value);
   }
   return members;
-}
-
-/** By the name in the schema. */
-const columnNames = new Map<string, string>();
-
-/** `filedAtS` is filed_at_s. */
-function columnOf(name: string): string {
-  let column = columnNames.get(name);
-  if (column === undefined) {
-    column = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    columnNames.set(name, column);
-  }
-  return column;
 }
 
 /** A value as PostgreSQL reads it: bytes in hex, and an amount, which is at most 2^53-1, as a number. */

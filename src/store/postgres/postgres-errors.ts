@@ -32,9 +32,12 @@ export function isDamage(error: unknown): error is Error {
   return /^XX00[12]$/.test(codeOf(error));
 }
 
-/** Whether the transaction may succeed if it is repeated: another one was in its way. */
+/** SQLSTATEs of a transaction that another one was in the way of. */
+export const repeatable: readonly string[] = ['40001', '40P01', '55P03'];
+
+/** Whether the transaction may succeed if it is repeated. */
 export function isRepeatable(error: unknown): boolean {
-  return /^(40001|40P01|55P03)$/.test(codeOf(error));
+  return repeatable.includes(codeOf(error));
 }
 
 /** Whether an error says that another row has this value already. */

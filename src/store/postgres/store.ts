@@ -6,7 +6,7 @@ import { openCore } from './core.ts';
 import type { Queries } from './leaf-rows.ts';
 import { type Line, openLine } from './line.ts';
 import { refuseWithoutGrants } from './roles.ts';
-import { migrate, migrations, type Session, schemaOf, tooNew } from './upgrade.ts';
+import { migrate, refuseOtherSchema, type Session, schemaOf } from './upgrade.ts';
 
 /** Options to open a store on PostgreSQL with. */
 export type PostgresOptions = Pick<StoreOptions, 'environment' | 'currency' | 'opening'> & {
@@ -40,12 +40,7 @@ export async function prepareDatabase(
       'the database has no tables of Artseal: run artseal init, or set ARTSEAL_DATABASE_URL to the one that has them.',
     );
   if (schema === 0) await migrate(client);
-  else if (schema < migrations.length)
-    throw new DatabaseError(
-      `the database has schema ${schema}, and this version needs ${migrations.length}: run artseal upgrade.`,
-    );
-  const why = await tooNew(client);
-  if (why !== undefined) throw new DatabaseError(`${why}.`);
+  await refuseOtherSchema(client);
   const bound = () => client.query<{ environment: string; currency: string }>(selectBinding);
   // Only the role that makes the tables may bind them.
   if ((await bound()).rows.length === 0)

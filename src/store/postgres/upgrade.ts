@@ -48,6 +48,17 @@ export async function tooNew(session: Session): Promise<string | undefined> {
   return `the database ${oldest.name} needs artseal ${oldest.version} or later: it has schema ${schema}, and this version knows ${known}`;
 }
 
+/** Throws DatabaseError if the tables of a database are older or too new for this version. */
+export async function refuseOtherSchema(session: Session): Promise<void> {
+  const [schema, known] = [await schemaOf(session), migrations.length];
+  if (schema < known)
+    throw new DatabaseError(
+      `the database has schema ${schema}, and this version needs ${known}: run artseal upgrade.`,
+    );
+  const why = await tooNew(session);
+  if (why !== undefined) throw new DatabaseError(`${why}.`);
+}
+
 /**
  * Applies the missing migrations, all in one transaction. A process that does the same at that time waits, and
  * then has nothing to do. Throws DatabaseError if the database is too new for this version.

@@ -1,6 +1,7 @@
 import type Sqlite from 'better-sqlite3';
 import type { Event } from '../../domain/event.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
+import { columnOf } from '../engine/column-name.ts';
 import {
   events,
   nonces,
@@ -138,9 +139,6 @@ function inRows(all: readonly Event[]): readonly (readonly Event[])[] {
   }
   return groups;
 }
-
-/** `filingNo` is filing_no. */
-const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const members = ['position', 'callerId', 'sequence', 'type', 'atMs', ...details] as const;
 
