@@ -158,3 +158,29 @@ test('requests that a batch did not execute are sent again before later ones', a
   await Promise.all([1, 2, 3, 4, 5].map((nowS) => execute({ admission: { nowS } })));
   assert.deepEqual(sent, [1, 2, 3, 4, 5]);
 });
+
+test('while a batch is stored, the next one is read ahead, if enough requests wait', async () => {
+  const gate = Promise.withResolvers<void>();
+  const steps: string[] = [];
+  const noted = (step: string, { length }: readonly StoreRequest[]) => steps.push(`${step} ${length}`);
+  let storing = () => {};
+  const { execute } = createBatcher(
+    async (requests, whenStoring) => {
+      noted('send', requests);
+      storing = whenStoring;
+      await gate.promise;
+      return requests.map(() => done);
+    },
+    (requests) => noted('read', requests),
+  );
+  const submit = (count: number) => Array.from({ length: count }, () => execute({}));
+  const taken = submit(worthwhile);
+  taken.push(...submit(worthwhile - 1));
+  storing();
+  assert.deepEqual(steps, ['send 32']);
+  taken.push(...submit(1 + worthwhile));
+  assert.deepEqual(steps, ['send 32', 'read 32'], 'one batch is read ahead at a time');
+  gate.resolve();
+  await Promise.all(taken);
+  assert.deepEqual(steps, ['send 32', 'read 32', 'send 32', 'send 32']);
+});

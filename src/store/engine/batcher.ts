@@ -7,8 +7,8 @@ import { createFairQueue } from './fair-queue.ts';
 
 /** Requests that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
-/** Characters that the commands of these may hold, at most. */
-const waitingCharactersMax = 64 * 1_048_576;
+/** Characters that the commands of all requests without a reply may hold, at most. */
+const heldCharactersMax = 64 * 1_048_576;
 /** The costs of a share in each turn, and of a batch, at most: a few milliseconds while others wait. See `costOf`. */
 const costMax = { turn: 32, batch: 256 };
 /** So many requests are worth an fsync of their own, so that the engine is not idle until the turn ends. */
@@ -27,28 +27,39 @@ interface Waiting {
 }
 
 /**
- * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
- * arrive while the previous batch is executed. The cost of a batch is bounded. If more waits, the shares take turns. `send` executes
- * a batch and returns the replies in its order. If it returns those of the first requests only, the others are sent again.
+ * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. Calls
+ * `storing` when all requests are executed and only the commit is left.
  */
-export function createBatcher(send: (requests: readonly StoreRequest[]) => Promise<readonly Reply[]>) {
+type Send = (requests: readonly StoreRequest[], storing: () => void) => Promise<readonly Reply[]>;
+
+/**
+ * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
+ * arrive while the previous batch is executed. The cost of a batch is bounded. If more waits, the shares take turns. While a batch is
+ * stored, `readAhead` is called with the next one, once as many requests wait as that batch has, or as are worthwhile.
+ */
+export function createBatcher(send: Send, readAhead?: (requests: readonly StoreRequest[]) => void) {
   const queue = createFairQueue<Waiting>(costMax);
   const inOrderOfTime = createTimeOrder();
-  /** What the previous batch did not execute. It is sent first. */
-  let left: readonly Waiting[] = [];
-  let waitingCharacters = 0;
+  /** What is sent first: what the previous batch did not execute, and what was read ahead. */
+  let next: readonly Waiting[] = [];
+  let isStoring = false;
+  let heldCharacters = 0;
   let underWay = 0;
   let arrivals = 0;
   let isScheduled = false;
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
 
-  const waiting = (): number => queue.length() + left.length;
+  const waiting = (): number => queue.length() + next.length;
   const canSend = (): boolean => waiting() > 0 && underWay === 0;
 
   function schedule(): void {
+    if (isStoring && next.length === 0 && queue.length() >= Math.min(underWay, worthwhile)) {
+      next = queue.take();
+      readAhead?.(next.map(({ request }) => request));
+    }
     if (!canSend()) return;
-    if (waiting() >= worthwhile) sendNext();
+    if (next.length > 0 || queue.length() >= worthwhile) sendNext();
     else if (!isScheduled) {
       isScheduled = true;
       // After the I/O events of this turn and all that they cause, so that they share the fsync.
@@ -60,11 +71,14 @@ export function createBatcher(send: (requests: readonly StoreRequest[]) => Promi
   }
 
   function sendNext(): void {
-    const batch = left.length > 0 ? left : queue.take();
-    left = [];
-    for (const { characters } of batch) waitingCharacters -= characters;
+    const batch = next.length > 0 ? next : queue.take();
+    next = [];
     underWay = batch.length;
-    send(batch.map(inOrderOfTime)).then(
+    const storing = () => {
+      isStoring = true;
+      schedule();
+    };
+    send(batch.map(inOrderOfTime), storing).then(
       (replies) => end(batch, replies),
       (error) => end(batch, [], error),
     );
@@ -72,9 +86,12 @@ export function createBatcher(send: (requests: readonly StoreRequest[]) => Promi
 
   function end(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
     underWay = 0;
-    if (error === undefined && replies.length > 0) left = batch.slice(replies.length);
-    for (const { characters } of left) waitingCharacters += characters;
-    settle(batch.slice(0, batch.length - left.length), replies, error);
+    isStoring = false;
+    const left = error === undefined && replies.length > 0 ? batch.slice(replies.length) : [];
+    next = [...left, ...next];
+    const done = batch.slice(0, batch.length - left.length);
+    for (const { characters } of done) heldCharacters -= characters;
+    settle(done, replies, error);
     schedule();
     endIfIdle();
   }
@@ -87,22 +104,19 @@ export function createBatcher(send: (requests: readonly StoreRequest[]) => Promi
     execute: <K extends Kind>(request: StoreRequest<K>) => {
       const { promise, resolve, reject } = Promise.withResolvers<Executed<K>>();
       const characters = charactersIn(request.effect);
-      const isFull = waiting() >= waitingMax || waitingCharacters + characters > waitingCharactersMax;
+      const isFull = waiting() >= waitingMax || heldCharacters + characters > heldCharactersMax;
       if (isClosed || isFull) {
         reject(unavailable(isClosed ? 'The store is closed.' : 'The store takes no more at this moment.'));
         return promise;
       }
       arrivals += 1;
       queue.add({
-        request,
-        arrival: arrivals,
+        ...{ request, arrival: arrivals, characters, reject },
         share: request.share ?? shares.service,
         cost: costOf(request),
-        characters,
         resolve: resolve as Waiting['resolve'],
-        reject,
       });
-      waitingCharacters += characters;
+      heldCharacters += characters;
       schedule();
       return promise;
     },

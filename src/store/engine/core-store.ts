@@ -6,7 +6,9 @@ import { createKnownState, derivedKey, type News } from './known-state.ts';
 /** What executes the batches of a store in this thread. */
 interface Core {
   readonly secret: Uint8Array;
-  executeBatch(batch: readonly StoreRequest[]): Promise<readonly Reply[]>;
+  executeBatch(batch: readonly StoreRequest[], storing: () => void): Promise<readonly Reply[]>;
+  /** Reads what the next batch needs, while the one before is stored. */
+  readAhead?(batch: readonly StoreRequest[]): void;
   changedCredentials(): News['credentials'];
   takeEventNews(): News['events'];
   storageErrors(): NonNullable<News['storageErrors']>;
@@ -27,11 +29,11 @@ export function createCoreStore(
       storageErrors: core.storageErrors(),
     });
   report();
-  const { execute, inFlight, close } = createBatcher(async (batch) => {
-    const replies = await core.executeBatch(batch);
+  const { execute, inFlight, close } = createBatcher(async (batch, storing) => {
+    const replies = await core.executeBatch(batch, storing);
     report();
     return replies;
-  });
+  }, core.readAhead);
   let closing: Promise<void> | undefined;
   return {
     ...{ execute, ...methods, ...rest },

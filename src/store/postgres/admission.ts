@@ -51,8 +51,8 @@ export function createAdmission(queries: Queries) {
 }
 
 function createNonces(queries: Queries) {
-  /** Nonces that were claimed for this batch and not spent in it yet, by their fingerprints. */
-  const claimed = new Set<string>();
+  /** Whether nonces that were claimed for this batch are new to the table, by their fingerprints. Spent ones are removed. */
+  const claimed = new Map<string, boolean>();
   /** All nonces that were spent before this time, Unix seconds, are deleted. */
   let sweptTo = 0;
   let sweepAtS = 0;
@@ -67,10 +67,7 @@ function createNonces(queries: Queries) {
       ...claimNonces,
       values: [[...wanted.keys()], [...wanted.values()]],
     });
-    for (const { fingerprint, isNew } of rows) {
-      claimed.add(fingerprint);
-      if (isNew) count += 1;
-    }
+    for (const { fingerprint, isNew } of rows) claimed.set(fingerprint, isNew);
   }
 
   async function sweep(): Promise<void> {
@@ -85,7 +82,11 @@ function createNonces(queries: Queries) {
 
   return {
     spend: ({ keyId, nonce }: NonceClaim, _: number, at: number): boolean => {
-      if (!claimed.delete(fingerprintOf(keyId, nonce))) return false;
+      const fingerprint = fingerprintOf(keyId, nonce);
+      const isNew = claimed.get(fingerprint);
+      if (isNew === undefined) return false;
+      claimed.delete(fingerprint);
+      if (isNew) count += 1;
       spent += 1;
       sweepAtS = at;
       return true;
@@ -101,12 +102,12 @@ function createNonces(queries: Queries) {
     },
     flush: (): Promise<unknown>[] => {
       // Of requests that this batch did not execute in the end.
-      const unused = [...claimed];
+      const unused = [...claimed.keys()];
+      for (const isNew of claimed.values()) if (!isNew) count -= 1;
       const released =
         unused.length === 0
           ? []
           : [queries.query('DELETE FROM nonce WHERE fingerprint = ANY($1::bigint[])', [unused])];
-      count -= unused.length;
       return spent === 0 ? released : [...released, sweep()];
     },
     end: (): void => {

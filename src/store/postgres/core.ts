@@ -58,11 +58,15 @@ export async function openCore(line: Line) {
   const credentials = await watchCredentials(line);
   await transactions.load();
 
-  /** Executes a batch in one transaction. If that fails, each half of it. */
-  async function attempt(batch: readonly StoreRequest[], tries = 1): Promise<readonly Reply[]> {
+  /** Executes a batch in one transaction. If that fails, each half of it. Then nothing may be read ahead of the next batch. */
+  async function attempt(
+    batch: readonly StoreRequest[],
+    storing?: () => void,
+    tries = 1,
+  ): Promise<readonly Reply[]> {
     const isWriting = batch.some(requests.writes);
     try {
-      return await transactions.run(batch, isWriting);
+      return await transactions.run(batch, isWriting, storing);
     } catch (thrown) {
       const error = driverError(thrown);
       if (error instanceof FateUnknown)
@@ -70,7 +74,7 @@ export async function openCore(line: Line) {
       if (isRepeatable(error) && tries < triesMax) {
         const code = codeOf(error);
         repeated[code] = (repeated[code] ?? 0) + 1;
-        return attempt(batch, tries + 1);
+        return attempt(batch, undefined, tries + 1);
       }
       if (!isMachineFault(error) && batch.length > 1) return halved(batch);
       incidents.meet(error, isWriting ? 'write' : 'read');
@@ -99,11 +103,14 @@ export async function openCore(line: Line) {
   return {
     secret,
     /** As that of SQLite. */
-    executeBatch: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
-      const replies = await attempt(batch);
+    executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
+      const replies = await attempt(batch, storing);
       if (batch.some(requests.changesCredentials)) await credentials.read();
       return replies;
     },
+    /** Begins the transaction of the next batch, which is executed after the COMMIT that is under way. */
+    readAhead: (batch: readonly StoreRequest[]): void =>
+      transactions.readAhead(batch, batch.some(requests.writes)),
     changedCredentials: credentials.changed,
     takeEventNews: handlers.outbox.takeNews,
     storageErrors: incidents.storageErrors,
@@ -128,23 +135,55 @@ type TransactionParts = Omit<Handlers, 'all'> & {
   readonly execute: (request: StoreRequest) => Reply | Promise<Reply>;
 };
 
+/** How many rows two tables have. */
+interface Sizes {
+  readonly leaves: number;
+  readonly events: number;
+}
+
+/** A transaction that has begun. */
+interface Begun {
+  /** Its number, if it writes. */
+  readonly id: number | undefined;
+  /** Resolves when all that its requests need is read. */
+  readonly read: Promise<Sizes | undefined>;
+}
+
 /** Runs transactions of several requests, and measures those that write. */
 function createTransactions(line: Line, parts: TransactionParts) {
   const { log, outbox, filings, admission } = parts;
-  const { batches, begin, executeSome, commit } = createSteps(line, parts);
+  const { batches, begin, open, executeSome, commit } = createSteps(line, parts);
   const transactionRequests = createDistribution(requestBounds);
   const transactionSeconds = createDistribution(durationBoundsS);
   const commitSeconds = createDistribution(durationBoundsS);
+  /** The transaction of the next batch, if it was begun behind the COMMIT of the one before. */
+  let ahead: Begun | undefined;
 
-  async function transact(batch: readonly StoreRequest[], isWriting: boolean): Promise<readonly Reply[]> {
+  /** Begins a transaction, unless that of the batch was begun ahead, in the session that is still there. */
+  function begun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
+    if (ahead !== undefined && line.isInSession()) return ahead;
+    line.begin();
+    return begin(batch, isWriting);
+  }
+
+  async function transact(
+    batch: readonly StoreRequest[],
+    isWriting: boolean,
+    storing: (() => void) | undefined,
+  ): Promise<readonly Reply[]> {
     try {
-      await begin(batch, isWriting);
+      const { id, read } = begun(batch, isWriting);
+      ahead = undefined;
+      open(await read);
       const replies = await executeSome(batch);
-      await (isWriting ? commitSeconds.timed(() => commit(true)) : commit(false));
+      const committing = commit(id);
+      if (replies.length === batch.length) storing?.();
+      await (isWriting ? commitSeconds.timed(() => committing) : committing);
       for (const part of [log.log, outbox, admission]) part.committed();
       return replies;
     } catch (error) {
-      // A lost connection has rolled back already.
+      // This ends the transaction that was begun ahead, too. A lost connection has rolled back already.
+      ahead = undefined;
       await line.query('ROLLBACK').catch(rejectUnlessMachineFault);
       for (const part of [log.log, outbox, filings, admission]) part.rolledBack();
       throw error;
@@ -152,15 +191,25 @@ function createTransactions(line: Line, parts: TransactionParts) {
   }
 
   return {
-    run: async (batch: readonly StoreRequest[], isWriting: boolean): Promise<readonly Reply[]> => {
-      if (!isWriting) return transact(batch, false);
-      const replies = await transactionSeconds.timed(() => transact(batch, true));
+    run: async (
+      batch: readonly StoreRequest[],
+      isWriting: boolean,
+      storing?: () => void,
+    ): Promise<readonly Reply[]> => {
+      if (!isWriting) return transact(batch, false, storing);
+      const replies = await transactionSeconds.timed(() => transact(batch, true, storing));
       transactionRequests.add(replies.length);
       return replies;
     },
+    readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
+      ahead = begin(batch, isWriting);
+      // The transaction before fails as well, or this one is not opened.
+      ahead.read.catch(() => {});
+    },
     /** Reads the tree of the log, and what else is kept in memory. */
     load: async (): Promise<void> => {
-      await begin([], false);
+      line.begin();
+      open(await begin([], false).read);
       await log.load();
       await admission.load();
       await batches.load();
@@ -184,21 +233,21 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
   return {
     batches,
     /** Begins a transaction, and reads what its requests need, in one round trip. */
-    begin: async (batch: readonly StoreRequest[], isWriting: boolean): Promise<void> => {
-      line.begin();
+    begin: (batch: readonly StoreRequest[], isWriting: boolean): Begun => {
       filings.begin();
       times.forget();
       admission.end();
       const admissions = batch.flatMap((request) => request.admission ?? []);
       const commands = batch.flatMap(({ effect }) => effect ?? []);
       const begun = line.query('BEGIN');
-      const sizes = line.query<{ leaves: number; events: number }>(selectSizes);
-      const inserted = isWriting ? batches.insert() : [];
-      await all([begun, sizes, ...inserted, ...admission.read(admissions), ...filings.read(commands)]);
-      const { leaves = 0, events = 0 } = (await sizes).rows[0] ?? {};
-      log.begin(leaves, events);
+      const sizes = line.query<Sizes>(selectSizes);
+      const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
+      const sent = [begun, sizes, ...inserted, ...admission.read(admissions), ...filings.read(commands)];
+      return { id, read: all(sent).then(async () => (await sizes).rows[0]) };
     },
-    /** Executes requests until their replies are long. */
+    /** Opens a transaction that has begun, after the one before has ended. */
+    open: ({ leaves, events }: Sizes = { leaves: 0, events: 0 }): void => log.begin(leaves, events),
+    /** Executes requests until their replies are long, and reads what their events need. */
     executeSome: async (batch: readonly StoreRequest[]): Promise<Reply[]> => {
       const replies: Reply[] = [];
       let characters = 0;
@@ -209,15 +258,15 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
         characters += charactersIn(reply);
         if (characters > repliedCharactersMax) break;
       }
+      log.log.write();
+      await outbox.prepare();
       return replies;
     },
     /**
      * Sends all that is not stored yet and commits, in one round trip: if a statement fails, PostgreSQL rolls back. If the
      * connection is lost meanwhile, asks the database which it was.
      */
-    commit: async (isWriting: boolean): Promise<void> => {
-      log.log.write();
-      await outbox.prepare();
+    commit: async (id: number | undefined): Promise<void> => {
       const sent = [...filings.flush(), ...log.flush(), ...outbox.flush(), ...admission.flush()];
       const committed = line.query('COMMIT');
       try {
@@ -225,8 +274,8 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
         const { command } = await committed;
         if (command !== 'COMMIT') throw new Error(`PostgreSQL answered ${command} to COMMIT.`);
       } catch (error) {
-        if (!isWriting || !isMachineFault(error)) throw error;
-        const isCommitted = await line.wasCommitted(batches.newest());
+        if (id === undefined || !isMachineFault(error)) throw error;
+        const isCommitted = await line.wasCommitted(id);
         if (isCommitted === true) return;
         if (isCommitted === false) throw error;
         // What this process remembers may not be what is stored.
@@ -248,14 +297,13 @@ const batchesKept = 100;
 function createBatches(queries: Queries) {
   let newest = randomInt(2 ** 47);
   return {
-    newest: (): number => newest,
-    insert: (): Promise<unknown>[] => {
+    /** Returns the number of a transaction that begins. */
+    insert: (): [number, Promise<unknown>[]] => {
       newest += 1;
       const inserted = queries.query({ ...insertBatch, values: [newest] });
       const isDue = newest % batchesKept === 0;
-      return isDue
-        ? [inserted, queries.query(deleteBatches, [newest - 10 * batchesKept, newest])]
-        : [inserted];
+      const range = [newest - 10 * batchesKept, newest];
+      return [newest, isDue ? [inserted, queries.query(deleteBatches, range)] : [inserted]];
     },
     /** Removes those of earlier processes. */
     load: () => queries.query('DELETE FROM batch'),

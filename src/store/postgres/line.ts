@@ -84,6 +84,8 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
       if (client === undefined) throw new ConnectionLost(fault);
       session = client;
     },
+    /** Whether the session that the transaction began in is still there. */
+    isInSession: (): boolean => client === session,
     /** Why there is no connection; undefined while there is one. */
     fault: (): string | undefined => fault,
     /** Resolves with the reason if it cannot connect any more. */
