@@ -326,6 +326,22 @@ test('a session has the settings that the statements rely on, whatever role and 
   assert.deepEqual(await rowOf(maintenance, settings), { ...expected, statement: '0', idle: '0' });
 });
 
+test('a service finds rows by an index, although the table was small when its statement was planned', {
+  skip,
+}, async (t) => {
+  const server = await primaryServer();
+  const client = await open(t, { url: server.socketUrl('writer'), passwordFile: fileWith(t, password) });
+  await client.query(`CREATE TEMPORARY TABLE small AS SELECT generate_series(1, 100) AS id;
+    CREATE UNIQUE INDEX small_by_id ON small (id);
+    ANALYZE small;
+    PREPARE find AS SELECT small.id FROM small JOIN unnest($1::integer[]) AS given (id) USING (id);
+    SET plan_cache_mode = force_generic_plan`);
+  const { rows } = await client.query<Record<string, string>>("EXPLAIN EXECUTE find('{1, 2}')");
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  assert.match(plan, /Index Only Scan using small_by_id/);
+  assert.doesNotMatch(plan, /Seq Scan|Hash|Merge/);
+});
+
 test('a Unix socket is named as a parameter or in place of the host, and needs no TLS', {
   skip,
 }, async (t) => {

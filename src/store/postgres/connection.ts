@@ -102,13 +102,22 @@ async function connectTo(host: Host, session: Session): Promise<pg.Client> {
   }
 }
 
-/** What the statements rely on, whatever role and database have set. Whether commits are synchronous stays as the server has it. */
+/**
+ * What the statements rely on, whatever role and database have set. Whether commits are synchronous stays as the server has it. The
+ * statements of a service find few rows by an index. PostgreSQL, which plans once for a session, would read whole tables instead if
+ * these were small at that time.
+ */
 function settingsFor({ isMaintenance }: ConnectionUse): string {
+  const scans = isMaintenance ? 'on' : 'off';
   return `SET standard_conforming_strings = on;
     SET bytea_output = 'hex';
     SET timezone = 'UTC';
     SET search_path = public;
     SET default_transaction_isolation = 'read committed';
+    SET enable_seqscan = ${scans};
+    SET enable_hashjoin = ${scans};
+    SET enable_mergejoin = ${scans};
+    SET jit = off;
     SET statement_timeout = ${isMaintenance ? 0 : statementTimeoutMs};
     SET idle_in_transaction_session_timeout = ${isMaintenance ? 0 : idleInTransactionTimeoutMs}`;
 }
