@@ -50,6 +50,7 @@ const bounds: readonly Bound[] = [
   { to: 'sqlite', of: 'keyed', connections: 64, figure: 'requestsPerS', words: 'at least 0.85' },
   { to: 'sqlite', of: 'provenance', connections: 64, figure: 'requestsPerS', words: 'at least 0.60' },
   { to: 'sqlite', connections: 64, figure: 'p99Ms', words: 'at most 2.00' },
+  { to: 'postgres', connections: 64, figure: 'p99Ms', words: 'at most 1.20' },
   { to: 'sqlite', of: 'orders', connections: 1, figure: 'p50Ms', words: 'at most 10.00, aim 5.00' },
 ];
 

@@ -22,6 +22,8 @@ export interface Plan {
   readonly orders: number | undefined;
   /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */
   readonly postgres: boolean;
+  /** Whether filings are measured while somebody has an old snapshot of the database. */
+  readonly oldSnapshot: boolean;
   /** The folder of another checkout, whose service is measured as well. */
   readonly old: string | undefined;
 }
@@ -34,9 +36,9 @@ export interface PlannedSending {
 
 /** What can be measured by itself: a call, orders, the evidence log, webhooks, or platforms beside a busy one. */
 const allParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours'] as const;
-type Part = (typeof allParts)[number];
 /** What is measured on PostgreSQL. */
-const postgresParts: readonly Part[] = ['filing', 'keyed', 'provenance', 'orders'];
+const postgresParts = ['filing', 'keyed', 'provenance', 'orders', 'snapshot'] as const;
+type Part = (typeof allParts | typeof postgresParts)[number];
 
 const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
@@ -59,7 +61,7 @@ export function readPlan(words: readonly string[]): Plan {
   });
   const { smoke, only, rounds, filings, old, postgres } = values;
   const requests = smoke ? smokeRequests : requestsOver;
-  const possible = postgres ? postgresParts : allParts;
+  const possible: readonly Part[] = postgres ? postgresParts : allParts;
   const parts = only === undefined ? possible : [onePart(only, possible)];
   return {
     workloads: workloads.filter((workload) => parts.includes(workload)),
@@ -75,6 +77,7 @@ export function readPlan(words: readonly string[]): Plan {
     neighbourEvents: parts.includes('neighbours') ? (smoke ? 500 : 9_900) : undefined,
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     postgres,
+    oldSnapshot: parts.includes('snapshot'),
     old: old === undefined ? undefined : resolve(old),
   };
 }

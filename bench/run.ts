@@ -1,18 +1,24 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
-import { openCluster } from '../test/support/postgres.ts';
 import { endChildren, killChildren } from './children.ts';
 import { type Load, startLoad } from './generator.ts';
 import { comparisonLines, memoryLine, startLine } from './measurements.ts';
 import { measureNeighbours } from './neighbours.ts';
+import { measureOldSnapshot } from './old-snapshot.ts';
 import { liveOrders } from './order-lives.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { measureRounds } from './rounds.ts';
 import { measureServedLog } from './served-log.ts';
-import { type ListenerName, ownProject, type Server, startService, startYardstick } from './servers.ts';
+import {
+  type ListenerName,
+  ownProject,
+  type Server,
+  startOnPostgres,
+  startService,
+  startYardstick,
+} from './servers.ts';
 import { measureWebhooks } from './webhooks.ts';
 
 /** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
@@ -43,8 +49,8 @@ interface Bench {
 /** Starts the servers that a plan asks for, with new data in a folder. */
 async function start(plan: Plan, dir: string): Promise<Bench> {
   const dirOf = (name: string) => join(dir, name);
-  const starting = [
-    ...(plan.postgres ? [startOnPostgres(dirOf('postgres'))] : []),
+  const starting: Promise<Server>[] = [
+    ...(plan.postgres ? [startOnPostgres('postgres', dirOf('postgres'))] : []),
     startService(plan.postgres ? 'sqlite' : 'service', ownProject, dirOf('service')),
     ...(plan.old === undefined ? [] : [startService('old', plan.old, dirOf('old'))]),
   ];
@@ -62,17 +68,6 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
   return { services, others, load: startLoad(), filed, filings: new Map() };
 }
 
-/** Starts the service on a new PostgreSQL, which ends with this process. */
-async function startOnPostgres(dataDir: string): Promise<Server> {
-  const cluster = await openCluster({ fsync: true });
-  const client = new pg.Client({ connectionString: cluster.url('postgres') });
-  await client.connect();
-  await client.query('CREATE DATABASE artseal');
-  await client.end();
-  const settings = { ARTSEAL_DATABASE_URL: cluster.url('artseal') };
-  return startService('postgres', ownProject, dataDir, { settings });
-}
-
 /** Does the plan and prints what it shows. */
 async function run(plan: Plan, dir: string): Promise<void> {
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
@@ -80,6 +75,7 @@ async function run(plan: Plan, dir: string): Promise<void> {
   const [sending] = plan.sendings;
   if (sending === undefined) return;
   const { logLeaves: leaves, webhookEvents: events, neighbourEvents, rounds, old } = plan;
+  if (plan.oldSnapshot) await measureOldSnapshot({ rounds, sending }, dir, print);
   if (leaves !== undefined) await measureServedLog({ leaves, rounds, sending }, dir, print);
   if (events !== undefined) await measureWebhooks({ events, rounds, sending, old }, dir, print);
   if (neighbourEvents !== undefined) await measureNeighbours({ events: neighbourEvents, rounds }, dir, print);

@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import pg from 'pg';
 import { runtimeFlags } from '../src/packaging/runtime.ts';
+import { openCluster } from '../test/support/postgres.ts';
 import { adopt, endChild } from './children.ts';
 import { type Credentials, writeCredentials } from './credentials.ts';
 import { issueCredentials } from './issue.ts';
@@ -65,6 +67,21 @@ export async function startService(
   });
   const issued = credentials ?? (await issueCredentials(dataDir, started.ports.internal));
   return { ...started, credentials: issued };
+}
+
+/** A service on PostgreSQL. */
+export type ServerOnPostgres = Server & { readonly databaseUrl: string };
+
+/** Starts the service of this checkout on a new PostgreSQL, which ends with this process. */
+export async function startOnPostgres(name: string, dataDir: string): Promise<ServerOnPostgres> {
+  const cluster = await openCluster({ fsync: true });
+  const client = new pg.Client({ connectionString: cluster.url('postgres') });
+  await client.connect();
+  await client.query('CREATE DATABASE artseal');
+  await client.end();
+  const databaseUrl = cluster.url('artseal');
+  const settings = { ARTSEAL_DATABASE_URL: databaseUrl };
+  return { ...(await startService(name, ownProject, dataDir, { settings })), databaseUrl };
 }
 
 /** The arguments of `node` in `npm start` of a checkout. */

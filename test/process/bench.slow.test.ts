@@ -75,6 +75,7 @@ test('a smoke run compares the service on PostgreSQL with the one on SQLite', {
   assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
   assert.equal(stdout.match(/postgres : sqlite +requests\/s +\d/g)?.length, 4);
   assert.match(stdout, /An order: .*\n +postgres/);
+  assert.match(stdout, /old snapshot : postgres/);
 });
 
 test('a server that does not start ends the bench with exit code 1', async (t) => {
