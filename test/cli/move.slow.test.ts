@@ -31,11 +31,13 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessPostgres();
 
+const filedAtOnce = 100;
+
 /** Commands whose random arguments are not of this log. */
 const ofLog = ['NameLog', 'ForkLog', 'RotateLogKey', 'EndLogKey', 'KeepCheckpoint', 'KeepTimeStamp'];
 
-/** A data folder whose tables random requests have filled. */
-async function filled(t: TestContext, requests: number): Promise<string> {
+/** A data folder with so many filings at least, whose tables so many random requests have filled. */
+async function filled(t: TestContext, filings: number, requests: number): Promise<string> {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   const made = createRandomRequests(createRandom(1));
@@ -47,7 +49,8 @@ async function filled(t: TestContext, requests: number): Promise<string> {
   await registerBoth(store, 'gallery');
   await addService(store, 'accounting');
   for (const state of states) await orderIn(store, by, state);
-  for (let filings = 0; filings < 70; filings += 1) await fileOne(store, by);
+  for (let filed = 0; filed < filings; filed += filedAtOnce)
+    await Promise.all(Array.from({ length: filedAtOnce }, () => fileOne(store, by)));
   for (let sent = 0; sent < requests; ) {
     const batch = made.nextBatch().filter(({ effect }) => !ofLog.includes(effect?.kind ?? ''));
     const replies = await Promise.allSettled(batch.map((request) => store.execute(request)));
@@ -63,7 +66,7 @@ async function filled(t: TestContext, requests: number): Promise<string> {
   await store.close();
   // As after a restore: numbers and sequences of events have gaps.
   const client = new Sqlite(join(dataDir, 'artseal.db'));
-  const restored = { takenAtS: 1, restoredAtS: 2, years: [2026], numbersAfter: undefined };
+  const restored = { takenAtS: 1, restoredAtS: 2, years: [2026], numbersAfter: 'AS-2026-200000' };
   await recordRestorationIn(drizzle({ client }), { ...restored, random: () => 0 });
   client.close();
   return dataDir;
@@ -112,8 +115,8 @@ async function rowsAt(url: string): Promise<Rows> {
   return rows;
 }
 
-test('move takes a database to PostgreSQL and back', { skip }, async (t) => {
-  const dataDir = await filled(t, 3_000);
+test('move takes a hundred thousand filings to PostgreSQL and back', { skip }, async (t) => {
+  const dataDir = await filled(t, 100_000, 3_000);
   const url = await createDatabase(t);
   const inFolder = { ARTSEAL_DATA_DIR: dataDir };
   const before = rowsIn(dataDir);
@@ -143,7 +146,7 @@ test('move takes a database to PostgreSQL and back', { skip }, async (t) => {
 });
 
 test('a registry with a changed record is not moved, and stays as it is', { skip }, async (t) => {
-  const dataDir = await filled(t, 0);
+  const dataDir = await filled(t, 100, 0);
   const [url, other] = [await createDatabase(t), await createDatabase(t)];
   const inFolder = { ARTSEAL_DATA_DIR: dataDir };
   const file = join(dataDir, 'artseal.db');
