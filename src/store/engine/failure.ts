@@ -1,4 +1,4 @@
-import { DrizzleQueryError } from 'drizzle-orm';
+import { DrizzleQueryError } from 'drizzle-orm/errors';
 import { ApiError, unavailable } from '../../domain/reason.ts';
 import type { Executed, IncidentCounts, StorageErrors } from '../store.ts';
 
