@@ -140,6 +140,24 @@ test('a session that is ended fails what is under way, and the next requests are
   }
 });
 
+test('nothing is stored on a full disk, and the next requests are executed once there is room', {
+  skip,
+}, async (t) => {
+  const { url, store } = await openGallery(t);
+  const file = () => store.execute({ effect: toFile(by) });
+  await file();
+  await administer(
+    url,
+    `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$`,
+    'CREATE TRIGGER full_disk AFTER INSERT ON filing EXECUTE FUNCTION fail()',
+  );
+  const refused = { reason: 'UNAVAILABLE', message: /nothing was stored/ };
+  await Promise.all(Array.from({ length: 100 }, () => assert.rejects(file(), refused)));
+  await administer(url, 'DROP TRIGGER full_disk ON filing');
+  await file();
+  assert.deepEqual(await storedIn(url), numbered(2));
+});
+
 test('a batch that cannot be stored is executed in parts, and so is the one that was read ahead of it', {
   skip,
 }, async (t) => {

@@ -274,7 +274,9 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
         const { command } = await committed;
         if (command !== 'COMMIT') throw new Error(`PostgreSQL answered ${command} to COMMIT.`);
       } catch (error) {
-        if (id === undefined || !isMachineFault(error)) throw error;
+        const [answer] = await Promise.allSettled([committed]);
+        // PostgreSQL answers COMMIT after a statement that failed, and has rolled back.
+        if (id === undefined || answer.status === 'fulfilled' || !isMachineFault(error)) throw error;
         const isCommitted = await line.wasCommitted(id);
         if (isCommitted === true) return;
         if (isCommitted === false) throw error;
