@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Command, Store } from '../../src/store/store.ts';
 import {
   createDatabase,
   type PostgresCluster,
@@ -54,6 +54,20 @@ function fileUntilStopped(store: Store) {
     },
   };
 }
+
+function fileOf(author: string): Command<'FileArtwork'> {
+  const command = toFile(by);
+  return { ...command, artwork: { ...command.artwork, author } };
+}
+
+/** Makes PostgreSQL reject filings of the author 'unlucky'. */
+const failUnlucky = (url: string): Promise<void> =>
+  administer(
+    url,
+    `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'unlucky'; END $$`,
+    `CREATE TRIGGER unlucky AFTER INSERT ON filing FOR EACH ROW WHEN (NEW.author = 'unlucky')
+      EXECUTE FUNCTION fail()`,
+  );
 
 async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -158,20 +172,33 @@ test('nothing is stored on a full disk, and the next requests are executed once 
   assert.deepEqual(await storedIn(url), numbered(2));
 });
 
+test('a request that arrives while another one fails to be stored is executed', { skip }, async (t) => {
+  const { url, store } = await openGallery(t);
+  await failUnlucky(url);
+  await store.execute({ effect: fileOf('lucky') });
+  const stored = await storedIn(url);
+  // Later by a turn of the event loop each time, so that it meets each step of the failure.
+  for (let turns = 0; turns < 200; turns += 1) {
+    const admission = { nowS: 1_800_000_000, nonce: { keyId: 1, nonce: `nonce ${turns}` } };
+    const failing = assert.rejects(store.execute({ admission, effect: fileOf('unlucky') }));
+    for (let turn = 0; turn < turns; turn += 1) await new Promise(setImmediate);
+    const { outcome } = await store.execute({ effect: fileOf('lucky') });
+    await failing;
+    assert.ok(outcome.kind === 'DONE');
+    stored.push(outcome.result.filingNo);
+    const { outcome: repeated } = await store.execute({ admission });
+    assert.equal(repeated.kind, 'NOT_ADMITTED', 'the admission of the one that failed is kept');
+  }
+  assert.deepEqual(stored, numbered(201));
+  assert.deepEqual(await storedIn(url), stored);
+});
+
 test('a batch that cannot be stored is executed in parts, and so is the one that was read ahead of it', {
   skip,
 }, async (t) => {
   const { url, store } = await openGallery(t);
-  await administer(
-    url,
-    `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'unlucky'; END $$`,
-    `CREATE TRIGGER unlucky AFTER INSERT ON filing FOR EACH ROW WHEN (NEW.author = 'unlucky')
-      EXECUTE FUNCTION fail()`,
-  );
-  const file = (author: string) => {
-    const command = toFile(by);
-    return store.execute({ effect: { ...command, artwork: { ...command.artwork, author } } });
-  };
+  await failUnlucky(url);
+  const file = (author: string) => store.execute({ effect: fileOf(author) });
   const authors = Array.from({ length: 320 }, (_, nth) => (nth % 40 === 20 ? 'unlucky' : 'lucky'));
   const results = await Promise.allSettled(authors.map(file));
   const failed = results.flatMap(({ status }, nth) => (status === 'rejected' ? authors[nth] : []));

@@ -108,15 +108,15 @@ async function connectTo(host: Host, session: Session): Promise<pg.Client> {
  * these were small at that time.
  */
 function settingsFor({ isMaintenance }: ConnectionUse): string {
-  const scans = isMaintenance ? 'on' : 'off';
+  const wholeTables = isMaintenance ? 'on' : 'off';
   return `SET standard_conforming_strings = on;
     SET bytea_output = 'hex';
     SET timezone = 'UTC';
     SET search_path = public;
     SET default_transaction_isolation = 'read committed';
-    SET enable_seqscan = ${scans};
-    SET enable_hashjoin = ${scans};
-    SET enable_mergejoin = ${scans};
+    SET enable_seqscan = ${wholeTables};
+    SET enable_hashjoin = ${wholeTables};
+    SET enable_mergejoin = ${wholeTables};
     SET jit = off;
     SET statement_timeout = ${isMaintenance ? 0 : statementTimeoutMs};
     SET idle_in_transaction_session_timeout = ${isMaintenance ? 0 : idleInTransactionTimeoutMs}`;

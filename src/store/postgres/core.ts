@@ -56,9 +56,10 @@ export async function openCore(line: Line) {
   });
   const transactions = createTransactions(line, { ...handlers, ...requests, admission });
   const credentials = await watchCredentials(line);
+  let areCredentialsOld = false;
   await transactions.load();
 
-  /** Executes a batch in one transaction. If that fails, each half of it. Then nothing may be read ahead of the next batch. */
+  /** Executes a batch in one transaction. If that fails, each half of it. Only the whole batch calls `storing`. */
   async function attempt(
     batch: readonly StoreRequest[],
     storing?: () => void,
@@ -104,11 +105,18 @@ export async function openCore(line: Line) {
     secret,
     /** As that of SQLite. */
     executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
-      const replies = await attempt(batch, storing);
-      if (batch.some(requests.changesCredentials)) await credentials.read();
+      const isChanging = batch.some(requests.changesCredentials);
+      const replies = await attempt(batch, isChanging ? undefined : storing);
+      areCredentialsOld ||= isChanging;
+      if (areCredentialsOld) {
+        // The batch may have lost its session.
+        line.begin();
+        await credentials.read();
+        areCredentialsOld = false;
+      }
       return replies;
     },
-    /** Begins the transaction of the next batch, which is executed after the COMMIT that is under way. */
+    /** Begins the transaction of the next batch behind the COMMIT that is under way, unless that has failed. */
     readAhead: (batch: readonly StoreRequest[]): void =>
       transactions.readAhead(batch, batch.some(requests.writes)),
     changedCredentials: credentials.changed,
@@ -158,10 +166,15 @@ function createTransactions(line: Line, parts: TransactionParts) {
   const commitSeconds = createDistribution(durationBoundsS);
   /** The transaction of the next batch, if it was begun behind the COMMIT of the one before. */
   let ahead: Begun | undefined;
+  /** Whether the next transaction may be begun: that of the next batch, and not that of a repetition. */
+  let isNextDue = false;
 
-  /** Begins a transaction, unless that of the batch was begun ahead, in the session that is still there. */
-  function begun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
-    if (ahead !== undefined && line.isInSession()) return ahead;
+  /** The transaction that was begun ahead, if its session is still there, or else a new one. */
+  function takeBegun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
+    const begun = ahead;
+    ahead = undefined;
+    isNextDue = false;
+    if (begun !== undefined && line.isInSession()) return begun;
     line.begin();
     return begin(batch, isWriting);
   }
@@ -172,18 +185,21 @@ function createTransactions(line: Line, parts: TransactionParts) {
     storing: (() => void) | undefined,
   ): Promise<readonly Reply[]> {
     try {
-      const { id, read } = begun(batch, isWriting);
-      ahead = undefined;
+      const { id, read } = takeBegun(batch, isWriting);
       open(await read);
       const replies = await executeSome(batch);
       const committing = commit(id);
-      if (replies.length === batch.length) storing?.();
+      if (storing !== undefined && replies.length === batch.length) {
+        isNextDue = true;
+        storing();
+      }
       await (isWriting ? commitSeconds.timed(() => committing) : committing);
       for (const part of [log.log, outbox, admission]) part.committed();
       return replies;
     } catch (error) {
       // This ends the transaction that was begun ahead, too. A lost connection has rolled back already.
       ahead = undefined;
+      isNextDue = false;
       await line.query('ROLLBACK').catch(rejectUnlessMachineFault);
       for (const part of [log.log, outbox, filings, admission]) part.rolledBack();
       throw error;
@@ -202,8 +218,9 @@ function createTransactions(line: Line, parts: TransactionParts) {
       return replies;
     },
     readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
+      if (!isNextDue) return;
       ahead = begin(batch, isWriting);
-      // The transaction before fails as well, or this one is not opened.
+      // Whoever executes the batch is told.
       ahead.read.catch(() => {});
     },
     /** Reads the tree of the log, and what else is kept in memory. */
