@@ -49,5 +49,11 @@ export async function measureOldSnapshot(
   const minutes = ((performance.now() - beganMs) / 60_000).toFixed(1);
   print(`\nFilings under a snapshot that became ${minutes} minutes old; connections: ${connections}`);
   for (const line of comparisonLines(measured, connections, 'filing')) print(line);
+  print('The last quarter of the rounds:');
+  const oldest = measured.map(({ name, figures }) => ({
+    name,
+    figures: figures.slice(-Math.ceil(rounds / 4)),
+  }));
+  for (const line of comparisonLines(oldest, connections, 'filing')) print(line);
   await reader.end();
 }
