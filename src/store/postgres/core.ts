@@ -59,7 +59,7 @@ export async function openCore(line: Line) {
   let areCredentialsOld = false;
   await transactions.load();
 
-  /** Executes a batch in one transaction. If that fails, each half of it. Only the whole batch calls `storing`. */
+  /** Executes a batch in one transaction. If that fails, each half of it. Only its first transaction calls `storing`. */
   async function attempt(
     batch: readonly StoreRequest[],
     storing?: () => void,
@@ -143,7 +143,7 @@ type TransactionParts = Omit<Handlers, 'all'> & {
   readonly execute: (request: StoreRequest) => Reply | Promise<Reply>;
 };
 
-/** How many rows two tables have. */
+/** How many leaves and log events are stored. */
 interface Sizes {
   readonly leaves: number;
   readonly events: number;
@@ -166,14 +166,14 @@ function createTransactions(line: Line, parts: TransactionParts) {
   const commitSeconds = createDistribution(durationBoundsS);
   /** The transaction of the next batch, if it was begun behind the COMMIT of the one before. */
   let ahead: Begun | undefined;
-  /** Whether the next transaction may be begun: that of the next batch, and not that of a repetition. */
-  let isNextDue = false;
+  /** Whether a COMMIT is under way that has not failed, so that the transaction behind it is that of the next batch. */
+  let mayReadAhead = false;
 
   /** The transaction that was begun ahead, if its session is still there, or else a new one. */
   function takeBegun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
     const begun = ahead;
     ahead = undefined;
-    isNextDue = false;
+    mayReadAhead = false;
     if (begun !== undefined && line.isInSession()) return begun;
     line.begin();
     return begin(batch, isWriting);
@@ -190,7 +190,7 @@ function createTransactions(line: Line, parts: TransactionParts) {
       const replies = await executeSome(batch);
       const committing = commit(id);
       if (storing !== undefined && replies.length === batch.length) {
-        isNextDue = true;
+        mayReadAhead = true;
         storing();
       }
       await (isWriting ? commitSeconds.timed(() => committing) : committing);
@@ -199,7 +199,7 @@ function createTransactions(line: Line, parts: TransactionParts) {
     } catch (error) {
       // This ends the transaction that was begun ahead, too. A lost connection has rolled back already.
       ahead = undefined;
-      isNextDue = false;
+      mayReadAhead = false;
       await line.query('ROLLBACK').catch(rejectUnlessMachineFault);
       for (const part of [log.log, outbox, filings, admission]) part.rolledBack();
       throw error;
@@ -218,9 +218,9 @@ function createTransactions(line: Line, parts: TransactionParts) {
       return replies;
     },
     readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
-      if (!isNextDue) return;
+      if (!mayReadAhead) return;
       ahead = begin(batch, isWriting);
-      // Whoever executes the batch is told.
+      // The batch awaits `read` again, unless this transaction is dropped.
       ahead.read.catch(() => {});
     },
     /** Reads the tree of the log, and what else is kept in memory. */
@@ -292,8 +292,9 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
         if (command !== 'COMMIT') throw new Error(`PostgreSQL answered ${command} to COMMIT.`);
       } catch (error) {
         const [answer] = await Promise.allSettled([committed]);
-        // PostgreSQL answers COMMIT after a statement that failed, and has rolled back.
-        if (id === undefined || answer.status === 'fulfilled' || !isMachineFault(error)) throw error;
+        // After a statement that failed, PostgreSQL answers ROLLBACK.
+        const isRolledBack = answer.status === 'fulfilled' && answer.value.command !== 'COMMIT';
+        if (id === undefined || isRolledBack || !isMachineFault(error)) throw error;
         const isCommitted = await line.wasCommitted(id);
         if (isCommitted === true) return;
         if (isCommitted === false) throw error;
@@ -306,7 +307,7 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
   };
 }
 
-/** Batches that are kept for a question about the newest. */
+/** Batches that are kept for a COMMIT in doubt. */
 const batchesKept = 100;
 
 /**
