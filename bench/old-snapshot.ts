@@ -50,10 +50,10 @@ export async function measureOldSnapshot(
   print(`\nFilings under a snapshot that became ${minutes} minutes old; connections: ${connections}`);
   for (const line of comparisonLines(measured, connections, 'filing')) print(line);
   print('The last quarter of the rounds:');
-  const oldest = measured.map(({ name, figures }) => ({
+  const lastQuarter = measured.map(({ name, figures }) => ({
     name,
     figures: figures.slice(-Math.ceil(rounds / 4)),
   }));
-  for (const line of comparisonLines(oldest, connections, 'filing')) print(line);
+  for (const line of comparisonLines(lastQuarter, connections, 'filing')) print(line);
   await reader.end();
 }

@@ -35,10 +35,10 @@ export interface PlannedSending {
 }
 
 /** What can be measured by itself: a call, orders, the evidence log, webhooks, or platforms beside a busy one. */
-const allParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours'] as const;
+const defaultParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours'] as const;
 /** What is measured on PostgreSQL. */
 const postgresParts = ['filing', 'keyed', 'provenance', 'orders', 'snapshot'] as const;
-type Part = (typeof allParts | typeof postgresParts)[number];
+type Part = (typeof defaultParts | typeof postgresParts)[number];
 
 const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
@@ -61,7 +61,7 @@ export function readPlan(words: readonly string[]): Plan {
   });
   const { smoke, only, rounds, filings, old, postgres } = values;
   const requests = smoke ? smokeRequests : requestsOver;
-  const possible: readonly Part[] = postgres ? postgresParts : allParts;
+  const possible: readonly Part[] = postgres ? postgresParts : defaultParts;
   const parts = only === undefined ? possible : [onePart(only, possible)];
   return {
     workloads: workloads.filter((workload) => parts.includes(workload)),

@@ -70,7 +70,7 @@ export async function startService(
 }
 
 /** A service on PostgreSQL. */
-export type ServerOnPostgres = Server & { readonly databaseUrl: string };
+type ServerOnPostgres = Server & { readonly databaseUrl: string };
 
 /** Starts the service of this checkout on a new PostgreSQL, which ends with this process. */
 export async function startOnPostgres(name: string, dataDir: string): Promise<ServerOnPostgres> {

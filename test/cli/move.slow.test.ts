@@ -36,7 +36,7 @@ const filedAtOnce = 100;
 /** Commands whose random arguments are not of this log. */
 const ofLog = ['NameLog', 'ForkLog', 'RotateLogKey', 'EndLogKey', 'KeepCheckpoint', 'KeepTimeStamp'];
 
-/** A data folder with so many filings at least, whose tables so many random requests have filled. */
+/** A data folder with at least `filings` filings, after so many random requests as well. */
 async function filled(t: TestContext, filings: number, requests: number): Promise<string> {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });

@@ -193,7 +193,7 @@ test('a request that arrives while another one fails to be stored is executed', 
   assert.deepEqual(await storedIn(url), stored);
 });
 
-test('a batch that cannot be stored is executed in parts, and so is the one that was read ahead of it', {
+test('a batch that cannot be stored is executed in halves, and so is the next one, which was read ahead', {
   skip,
 }, async (t) => {
   const { url, store } = await openGallery(t);

@@ -27,8 +27,8 @@ interface Waiting {
 }
 
 /**
- * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. Calls
- * `storing` when all requests are executed and only the commit is left.
+ * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. It may
+ * call `storing` when all requests are executed and only the commit is left.
  */
 type Send = (requests: readonly StoreRequest[], storing: () => void) => Promise<readonly Reply[]>;
 

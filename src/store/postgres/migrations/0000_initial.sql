@@ -434,7 +434,7 @@ FOR EACH ROW EXECUTE FUNCTION reject('a state of an order never changes');
 
 -- Functions in plpgsql are planned once in a session, those in SQL at each call. Tables are named with their schema, whatever the
 -- search_path of a connection is.
--- Not STABLE: rows of the statement that it checks count, too.
+-- VOLATILE, the default: it counts the rows that the same statement has inserted before.
 CREATE FUNCTION leaf_count() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   RETURN coalesce((SELECT max(id) + 1 FROM public.log_leaf), 0);
