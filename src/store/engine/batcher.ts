@@ -91,7 +91,9 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
     next = [...left, ...next];
     const done = batch.slice(0, batch.length - left.length);
     for (const { characters } of done) heldCharacters -= characters;
-    settle(done, replies, error);
+    // What was read ahead is executed first. Then the engine works while the replies are handled.
+    if (next.length > 0) setImmediate(settle, done, replies, error);
+    else settle(done, replies, error);
     schedule();
     endIfIdle();
   }
