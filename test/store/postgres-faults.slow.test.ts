@@ -154,6 +154,30 @@ test('a session that is ended fails what is under way, and the next requests are
   }
 });
 
+test('calls are counted on from what the table has, when another session has written it', {
+  skip,
+}, async (t) => {
+  const { url, store } = await openGallery(t);
+  const month = '2026-11';
+  const count = async () => {
+    const quota = { callerId: 1, month, limit: undefined, take: true };
+    const { calls } = await store.execute({ admission: { nowS: 1_800_000_000, quota } });
+    return calls;
+  };
+  assert.deepEqual([await count(), await count()], [1, 2]);
+  await administer(
+    url,
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'artseal'",
+    'UPDATE usage SET calls = 7',
+  );
+  let calls: number | undefined;
+  await until(async () => {
+    calls = await count().catch(() => undefined);
+    return calls !== undefined;
+  });
+  assert.equal(calls, 8);
+});
+
 test('nothing is stored on a full disk, and the next requests are executed once there is room', {
   skip,
 }, async (t) => {

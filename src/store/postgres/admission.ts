@@ -40,17 +40,21 @@ export function createAdmission(queries: Queries) {
     },
     /** Sends the counts of calls, for a command that reads them in the table. */
     flushCalls: quotas.flush,
+    /** Forgets what another session may have changed. */
+    forget: quotas.forget,
     load: nonces.load,
     committed: nonces.committed,
     rolledBack: (): void => {
       nonces.rolledBack();
-      quotas.rolledBack();
+      quotas.forget();
     },
     countNonces: nonces.count,
   };
 }
 
 function createNonces(queries: Queries) {
+  /** The fingerprints of the nonces of this batch. */
+  const fingerprints = new Map<NonceClaim, string>();
   /** Whether nonces that were claimed for this batch are new to the table, by their fingerprints. Spent ones are removed. */
   const claimed = new Map<string, boolean>();
   /** All nonces that were spent before this time, Unix seconds, are deleted. */
@@ -81,8 +85,8 @@ function createNonces(queries: Queries) {
   }
 
   return {
-    spend: ({ keyId, nonce }: NonceClaim, _: number, at: number): boolean => {
-      const fingerprint = fingerprintOf(keyId, nonce);
+    spend: (claim: NonceClaim, _: number, at: number): boolean => {
+      const fingerprint = fingerprints.get(claim) ?? '';
       const isNew = claimed.get(fingerprint);
       if (isNew === undefined) return false;
       claimed.delete(fingerprint);
@@ -96,6 +100,7 @@ function createNonces(queries: Queries) {
       for (const { nonce, nowS } of admissions) {
         if (nonce === undefined) continue;
         const fingerprint = fingerprintOf(nonce.keyId, nonce.nonce);
+        fingerprints.set(nonce, fingerprint);
         if (!wanted.has(fingerprint)) wanted.set(fingerprint, nowS);
       }
       return wanted.size === 0 ? [] : [claim(wanted)];
@@ -111,6 +116,7 @@ function createNonces(queries: Queries) {
       return spent === 0 ? released : [...released, sweep()];
     },
     end: (): void => {
+      fingerprints.clear();
       claimed.clear();
       spent = 0;
     },
@@ -248,26 +254,16 @@ const deleteKeys = {
 };
 
 function createQuotas(queries: Queries) {
-  /** The calls of a caller and month, and whether this batch counted some. */
+  /** The calls of a caller and month. Nobody else counts any as long as this session has the lock of the database. */
   const usages = new Map<string, Usage>();
+  /** Of which this batch counted some. */
   const counted = new Set<string>();
-  /** The last count that was read of each caller and month. It only grows, so that a search can begin there. */
-  const floors = new Map<string, number>();
 
   async function select(claims: readonly QuotaClaim[]): Promise<void> {
-    const { rows } = await queries.query<Usage>({
-      ...selectUsage,
-      values: [
-        claims.map(({ callerId }) => callerId),
-        claims.map(({ month }) => month),
-        claims.map((claim) => floors.get(usageOf(claim)) ?? 0),
-      ],
-    });
-    if (floors.size > floorsMax) floors.clear();
-    for (const row of rows) {
-      usages.set(usageOf(row), row);
-      floors.set(usageOf(row), row.calls);
-    }
+    const callerIds = claims.map(({ callerId }) => callerId);
+    const months = claims.map(({ month }) => month);
+    const { rows } = await queries.query<Usage>({ ...selectUsage, values: [callerIds, months] });
+    for (const row of rows) usages.set(usageOf(row), row);
   }
 
   const parts: RequestParts['quotas'] = {
@@ -286,9 +282,11 @@ function createQuotas(queries: Queries) {
   return {
     parts,
     read: (admissions: readonly Admission[]): Promise<void>[] => {
-      const claims = admissions.flatMap(({ quota }) => quota ?? []);
-      const distinct = [...new Map(claims.map((claim) => [usageOf(claim), claim])).values()];
-      return distinct.length === 0 ? [] : [select(distinct)];
+      if (usages.size > usagesMax) usages.clear();
+      const unknown = new Map<string, QuotaClaim>();
+      for (const { quota } of admissions)
+        if (quota !== undefined && !usages.has(usageOf(quota))) unknown.set(usageOf(quota), quota);
+      return unknown.size === 0 ? [] : [select([...unknown.values()])];
     },
     flush: (): readonly Promise<unknown>[] => {
       const changed = [...counted].flatMap((name) => usages.get(name) ?? []);
@@ -303,17 +301,13 @@ function createQuotas(queries: Queries) {
       counted.clear();
       return [queries.query({ ...replaceUsage, values })];
     },
-    end: (): void => {
-      usages.clear();
-      counted.clear();
-    },
-    /** The connection may have been lost, and the database may since be a standby that lacks the last counts. */
-    rolledBack: (): void => floors.clear(),
+    end: (): void => counted.clear(),
+    forget: (): void => usages.clear(),
   };
 }
 
 /** Counts that are kept in memory, at most. */
-const floorsMax = 10_000;
+const usagesMax = 10_000;
 
 /** The calls of a caller in a month. */
 interface Usage {
@@ -330,9 +324,9 @@ const usageOf = ({ callerId, month }: { readonly callerId: number; readonly mont
 const selectUsage = {
   name: 'select usage',
   text: `SELECT given.caller_id AS "callerId", given.month, calls, calls AS stored
-    FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS given (caller_id, month, floor) CROSS JOIN LATERAL (
+    FROM unnest($1::bigint[], $2::text[]) AS given (caller_id, month) CROSS JOIN LATERAL (
       SELECT calls FROM usage
-      WHERE usage.caller_id = given.caller_id AND usage.month = given.month AND usage.calls >= given.floor
+      WHERE usage.caller_id = given.caller_id AND usage.month = given.month
       ORDER BY calls DESC LIMIT 1
     ) AS newest`,
 };

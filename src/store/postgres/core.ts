@@ -110,7 +110,7 @@ export async function openCore(line: Line) {
       areCredentialsOld ||= isChanging;
       if (areCredentialsOld) {
         // The batch may have lost its session.
-        line.begin();
+        transactions.joinSession();
         await credentials.read();
         areCredentialsOld = false;
       }
@@ -169,13 +169,18 @@ function createTransactions(line: Line, parts: TransactionParts) {
   /** Whether a COMMIT is under way that has not failed, so that the transaction behind it is that of the next batch. */
   let mayReadAhead = false;
 
+  /** Uses the session that is there now. */
+  function joinSession(): void {
+    if (line.begin()) admission.forget();
+  }
+
   /** The transaction that was begun ahead, if its session is still there, or else a new one. */
   function takeBegun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
     const begun = ahead;
     ahead = undefined;
     mayReadAhead = false;
     if (begun !== undefined && line.isInSession()) return begun;
-    line.begin();
+    joinSession();
     return begin(batch, isWriting);
   }
 
@@ -207,6 +212,7 @@ function createTransactions(line: Line, parts: TransactionParts) {
   }
 
   return {
+    joinSession,
     run: async (
       batch: readonly StoreRequest[],
       isWriting: boolean,
@@ -225,7 +231,7 @@ function createTransactions(line: Line, parts: TransactionParts) {
     },
     /** Reads the tree of the log, and what else is kept in memory. */
     load: async (): Promise<void> => {
-      line.begin();
+      joinSession();
       open(await begin([], false).read);
       await log.load();
       await admission.load();

@@ -79,10 +79,12 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
   return {
     /** Sends a query to the session that the transaction began in. */
     query,
-    /** Begins a transaction. Throws ConnectionLost. */
-    begin: (): void => {
+    /** Begins a transaction. Returns whether it is in another session than the one before. Throws ConnectionLost. */
+    begin: (): boolean => {
       if (client === undefined) throw new ConnectionLost(fault);
+      const isOther = client !== session;
       session = client;
+      return isOther;
     },
     /** Whether the session that the transaction began in is still there. */
     isInSession: (): boolean => client === session,
