@@ -1,8 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData } from '../../domain/violation.ts';
-import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
-import { charactersIn } from '../engine/costs.ts';
 import {
   cannotWork,
   createIncidents,
@@ -19,23 +16,15 @@ import { createRequests } from '../engine/requests.ts';
 import type { Command, CommandResult, Kind, Result, StoreMetrics, StoreRequest } from '../store.ts';
 import { createAdmission, type PostgresAdmission } from './admission.ts';
 import { watchCredentials } from './credentials.ts';
-import { createHandlers } from './handlers.ts';
+import { createHandlers, type PostgresHandlers } from './handlers.ts';
 import type { Queries } from './leaf-rows.ts';
 import type { Line } from './line.ts';
 import { all } from './needed.ts';
 import { classifyError, codeOf, isMachineFault, isRepeatable, repeatable } from './postgres-errors.ts';
-
-/** Characters in the replies of a batch after which it ends, so that other work has its turn. */
-const repliedCharactersMax = 500_000;
+import { createTransactions, FateUnknown } from './transactions.ts';
 
 /** How often a transaction is tried that another one was in the way of. */
 const triesMax = 4;
-
-/** It is not known whether a transaction was committed. */
-class FateUnknown extends Error {}
-
-/** Bounds of the distribution of requests in a transaction. */
-const requestBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
 /** As `openCore` makes it. */
 export type Core = Awaited<ReturnType<typeof openCore>>;
@@ -116,7 +105,7 @@ export async function openCore(line: Line) {
       }
       return replies;
     },
-    /** Begins the transaction of the next batch behind the COMMIT that is under way, unless that has failed. */
+    /** Begins the transaction of the next batch while the COMMIT before it is under way, unless that has failed. */
     readAhead: (batch: readonly StoreRequest[]): void =>
       transactions.readAhead(batch, batch.some(requests.writes)),
     changedCredentials: credentials.changed,
@@ -135,230 +124,18 @@ export async function openCore(line: Line) {
   };
 }
 
-type Handlers = ReturnType<typeof createHandlers>;
-
-/** What a transaction changes in memory, and the functions that execute its requests. */
-type TransactionParts = Omit<Handlers, 'all'> & {
-  readonly admission: PostgresAdmission;
-  readonly execute: (request: StoreRequest) => Reply | Promise<Reply>;
-};
-
-/** How many leaves and log events are stored. */
-interface Sizes {
-  readonly leaves: number;
-  readonly events: number;
-}
-
-/** A transaction that has begun. */
-interface Begun {
-  /** Its number, if it writes. */
-  readonly id: number | undefined;
-  /** Resolves when all that its requests need is read. */
-  readonly read: Promise<Sizes | undefined>;
-}
-
-/** Runs transactions of several requests, and measures those that write. */
-function createTransactions(line: Line, parts: TransactionParts) {
-  const { log, outbox, filings, admission } = parts;
-  const { batches, begin, open, executeSome, commit } = createSteps(line, parts);
-  const transactionRequests = createDistribution(requestBounds);
-  const transactionSeconds = createDistribution(durationBoundsS);
-  const commitSeconds = createDistribution(durationBoundsS);
-  /** The transaction of the next batch, if it was begun behind the COMMIT of the one before. */
-  let ahead: Begun | undefined;
-  /** Whether a COMMIT is under way that has not failed, so that the transaction behind it is that of the next batch. */
-  let mayReadAhead = false;
-
-  /** Uses the session that is there now. */
-  function joinSession(): void {
-    if (line.begin()) admission.forget();
-  }
-
-  /** The transaction that was begun ahead, if its session is still there, or else a new one. */
-  function takeBegun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
-    const begun = ahead;
-    ahead = undefined;
-    mayReadAhead = false;
-    if (begun !== undefined && line.isInSession()) return begun;
-    joinSession();
-    return begin(batch, isWriting);
-  }
-
-  async function transact(
-    batch: readonly StoreRequest[],
-    isWriting: boolean,
-    storing: (() => void) | undefined,
-  ): Promise<readonly Reply[]> {
-    try {
-      const { id, read } = takeBegun(batch, isWriting);
-      open(await read);
-      const replies = await executeSome(batch);
-      const committing = commit(id);
-      if (storing !== undefined && replies.length === batch.length) {
-        mayReadAhead = true;
-        storing();
-      }
-      await (isWriting ? commitSeconds.timed(() => committing) : committing);
-      for (const part of [log.log, outbox, admission]) part.committed();
-      return replies;
-    } catch (error) {
-      // This ends the transaction that was begun ahead, too. A lost connection has rolled back already.
-      ahead = undefined;
-      mayReadAhead = false;
-      await line.query('ROLLBACK').catch(rejectUnlessMachineFault);
-      for (const part of [log.log, outbox, filings, admission]) part.rolledBack();
-      throw error;
-    }
-  }
-
-  return {
-    joinSession,
-    run: async (
-      batch: readonly StoreRequest[],
-      isWriting: boolean,
-      storing?: () => void,
-    ): Promise<readonly Reply[]> => {
-      if (!isWriting) return transact(batch, false, storing);
-      const replies = await transactionSeconds.timed(() => transact(batch, true, storing));
-      transactionRequests.add(replies.length);
-      return replies;
-    },
-    readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
-      if (!mayReadAhead) return;
-      ahead = begin(batch, isWriting);
-      // The batch awaits `read` again, unless this transaction is dropped.
-      ahead.read.catch(() => {});
-    },
-    /** Reads the tree of the log, and what else is kept in memory. */
-    load: async (): Promise<void> => {
-      joinSession();
-      open(await begin([], false).read);
-      await log.load();
-      await admission.load();
-      await batches.load();
-      await line.query('COMMIT');
-    },
-    metrics: () => ({
-      transactionRequests: transactionRequests.data(),
-      transactionSeconds: transactionSeconds.data(),
-      commitSeconds: commitSeconds.data(),
-    }),
-  };
-}
-
-function rejectUnlessMachineFault(error: unknown): void {
-  if (!isMachineFault(error)) throw error;
-}
-
-/** The steps of a transaction. */
-function createSteps(line: Line, { log, times, outbox, filings, admission, execute }: TransactionParts) {
-  const batches = createBatches(line);
-  return {
-    batches,
-    /** Begins a transaction, and reads what its requests need, in one round trip. */
-    begin: (batch: readonly StoreRequest[], isWriting: boolean): Begun => {
-      filings.begin();
-      times.forget();
-      admission.end();
-      const admissions = batch.flatMap((request) => request.admission ?? []);
-      const commands = batch.flatMap(({ effect }) => effect ?? []);
-      const begun = line.query('BEGIN');
-      const sizes = line.query<Sizes>(selectSizes);
-      const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
-      const sent = [begun, sizes, ...inserted, ...admission.read(admissions), ...filings.read(commands)];
-      return { id, read: all(sent).then(async () => (await sizes).rows[0]) };
-    },
-    /** Opens a transaction that has begun, after the one before has ended. */
-    open: ({ leaves, events }: Sizes = { leaves: 0, events: 0 }): void => log.begin(leaves, events),
-    /** Executes requests until their replies are long, and reads what their events need. */
-    executeSome: async (batch: readonly StoreRequest[]): Promise<Reply[]> => {
-      const replies: Reply[] = [];
-      let characters = 0;
-      for (const request of batch) {
-        const executing = execute(request);
-        const reply = executing instanceof Promise ? await executing : executing;
-        replies.push(reply);
-        characters += charactersIn(reply);
-        if (characters > repliedCharactersMax) break;
-      }
-      log.log.write();
-      await outbox.prepare();
-      return replies;
-    },
-    /**
-     * Sends all that is not stored yet and commits, in one round trip: if a statement fails, PostgreSQL rolls back. If the
-     * connection is lost meanwhile, asks the database which it was.
-     */
-    commit: async (id: number | undefined): Promise<void> => {
-      const sent = [...filings.flush(), ...log.flush(), ...outbox.flush(), ...admission.flush()];
-      const committed = line.query('COMMIT');
-      try {
-        await all([...sent, committed]);
-        const { command } = await committed;
-        if (command !== 'COMMIT') throw new Error(`PostgreSQL answered ${command} to COMMIT.`);
-      } catch (error) {
-        const [answer] = await Promise.allSettled([committed]);
-        // After a statement that failed, PostgreSQL answers ROLLBACK.
-        const isRolledBack = answer.status === 'fulfilled' && answer.value.command !== 'COMMIT';
-        if (id === undefined || isRolledBack || !isMachineFault(error)) throw error;
-        const isCommitted = await line.wasCommitted(id);
-        if (isCommitted === true) return;
-        if (isCommitted === false) throw error;
-        // What this process remembers may not be what is stored.
-        const unknown = new FateUnknown(error.message);
-        line.lose(unknown);
-        throw unknown;
-      }
-    },
-  };
-}
-
-/** Batches that are kept for a COMMIT in doubt. */
-const batchesKept = 100;
-
-/**
- * Numbers the transactions that write. Each leaves a row, which tells after a lost connection whether it was committed. The number of
- * PostgreSQL's own transactions cannot: after a crash it is given out again.
- */
-function createBatches(queries: Queries) {
-  let newest = randomInt(2 ** 47);
-  return {
-    /** Returns the number of a transaction that begins. */
-    insert: (): [number, Promise<unknown>[]] => {
-      newest += 1;
-      const inserted = queries.query({ ...insertBatch, values: [newest] });
-      const isDue = newest % batchesKept === 0;
-      const range = [newest - 10 * batchesKept, newest];
-      return [newest, isDue ? [inserted, queries.query(deleteBatches, range)] : [inserted]];
-    },
-    /** Removes those of earlier processes. */
-    load: () => queries.query('DELETE FROM batch'),
-  };
-}
-
-const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES ($1)' };
-
-/** Of all rows before, those deleted long ago would be searched as long as somebody has an old snapshot. */
-const deleteBatches = 'DELETE FROM batch WHERE id >= $1 AND id < $2';
-
-const selectSizes = {
-  name: 'select sizes',
-  text: `SELECT (SELECT coalesce(max(id) + 1, 0) FROM log_leaf) AS leaves,
-    (SELECT coalesce(max(sequence), 0) FROM log_event) AS events`,
-};
-
 /** Returns the function that executes a command. It throws errors that end the batch. */
 function createPerformance(
   queries: Queries,
   incidents: Incidents,
-  { all: handlers, log, filings, times, outbox }: Handlers,
+  { all: handlers, log, filings, times, outbox }: PostgresHandlers,
   admission: Pick<PostgresAdmission, 'flushCalls'>,
 ): (command: Command) => CommandResult | Failed | Promise<CommandResult | Failed> {
   const isHot = ({ kind }: Command): boolean =>
     kind === 'FileArtwork' || kind === 'GetFiling' || kind === 'GetProvenance';
 
   function run<K extends Kind>(command: Command<K>): Result<K> | Promise<Result<K>> {
-    return (handlers[command.kind] as unknown as Handlers['all'][K]).run(command);
+    return (handlers[command.kind] as unknown as PostgresHandlers['all'][K]).run(command);
   }
 
   function done(result: Result): CommandResult {

@@ -14,6 +14,9 @@ import { all, Needed, whenRead } from './needed.ts';
 import { createOutbox } from './outbox.ts';
 import { forHandlers } from './statement.ts';
 
+/** As `createHandlers` makes it. */
+export type PostgresHandlers = ReturnType<typeof createHandlers>;
+
 /** Makes the handlers of all commands, and what they share with the transaction that they run in. */
 export function createHandlers(queries: Queries, secret: Uint8Array, incidents: Incidents) {
   const log = createPostgresLog(queries, incidents);
