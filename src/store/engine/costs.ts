@@ -38,3 +38,9 @@ export function charactersIn(value: unknown): number {
   for (const part of Object.values(value)) sum += charactersIn(part);
   return sum;
 }
+
+/** Characters in the replies of a batch after which it ends, so that the receiving thread can do other work between. */
+export const repliedCharactersMax = 500_000;
+
+/** Bounds of the distribution of requests in a transaction. */
+export const requestBounds: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];

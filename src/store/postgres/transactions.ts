@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
-import { charactersIn } from '../engine/costs.ts';
+import { charactersIn, repliedCharactersMax, requestBounds } from '../engine/costs.ts';
 import type { Reply } from '../engine/failure.ts';
 import type { StoreRequest } from '../store.ts';
 import type { PostgresAdmission } from './admission.ts';
@@ -10,14 +10,8 @@ import type { Line } from './line.ts';
 import { all } from './needed.ts';
 import { isMachineFault } from './postgres-errors.ts';
 
-/** Characters in the replies of a batch after which it ends, so that other work has its turn. */
-const repliedCharactersMax = 500_000;
-
 /** It is not known whether a transaction was committed. */
 export class FateUnknown extends Error {}
-
-/** Bounds of the distribution of requests in a transaction. */
-const requestBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
 /** What a transaction changes in memory, and the functions that execute its requests. */
 type TransactionParts = Omit<PostgresHandlers, 'all'> & {

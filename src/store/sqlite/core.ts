@@ -1,7 +1,7 @@
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData } from '../../domain/violation.ts';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
-import { charactersIn } from '../engine/costs.ts';
+import { charactersIn, repliedCharactersMax, requestBounds } from '../engine/costs.ts';
 import type { EvidenceLog } from '../engine/evidence-log.ts';
 import {
   cannotWork,
@@ -42,12 +42,6 @@ import {
   machineFailure,
 } from './sqlite-errors.ts';
 import type { SqliteDatabase } from './statement.ts';
-
-/** Characters in the replies of a batch after which it ends, so that the receiving thread can do other work between. */
-const repliedCharactersMax = 500_000;
-
-/** Bounds of the distribution of requests in a transaction. */
-const requestBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
 /** As `openCore` makes it. */
 export type Core = ReturnType<typeof openCore>;
