@@ -4,8 +4,8 @@ import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } fr
 import type { PaymentStatus } from '../src/domain/payment.ts';
 import { openBooks } from '../src/payments/simulated/books.ts';
 import { fingerprintOf } from '../src/store/postgres/admission.ts';
+import { nonceFingerprint, readEntries } from '../src/store/sqlite/admission.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
-import { nonceFingerprint, readEntries } from '../src/store/sqlite/nonces.ts';
 import { type Engine, type Eventual, whenThere } from './engine.ts';
 import { type BookedLog, readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';

@@ -12,7 +12,7 @@ import { recordHash } from '../../src/domain/provenance.ts';
 import type { PaymentInstruction } from '../../src/payments/provider.ts';
 import { filing, provenanceRecord } from '../../src/store/engine/schema.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
-import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
+import { createEvidenceLog } from '../../src/store/sqlite/log.ts';
 import type { SqliteDatabase } from '../../src/store/sqlite/statement.ts';
 import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
 import { withoutTriggers } from '../support/forging.ts';

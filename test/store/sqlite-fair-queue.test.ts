@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFairQueue } from '../../src/store/engine/fair-queue.ts';
+import { createFairQueue } from '../../src/store/engine/batcher.ts';
 
 interface Item {
   readonly name: string;

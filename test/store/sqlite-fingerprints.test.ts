@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nonceFingerprint } from '../../src/store/sqlite/admission.ts';
 import { createFingerprintTable } from '../../src/store/sqlite/fingerprints.ts';
-import { nonceFingerprint } from '../../src/store/sqlite/nonces.ts';
 
 test('a table finds the number of each of many fingerprints, and no other', () => {
   const table = createFingerprintTable();

@@ -8,7 +8,7 @@ import type { LeafRow, Leaves, StoredLeaf } from '../../src/store/engine/leaves.
 import { createLogIndex, type LogIndex } from '../../src/store/engine/log-index.ts';
 import { createVerifiedTree, type VerifiedTree } from '../../src/store/engine/verified-tree.ts';
 import { openCore } from '../../src/store/sqlite/core.ts';
-import { createLeaves } from '../../src/store/sqlite/leaves.ts';
+import { createLeaves } from '../../src/store/sqlite/log.ts';
 import type { StoreRequest } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createNonces } from '../../src/store/sqlite/admission.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import { createNonces } from '../../src/store/sqlite/nonces.ts';
 import { nonceRetentionS } from '../../src/store/store.ts';
 import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

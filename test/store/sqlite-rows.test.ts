@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { pageOf } from '../../src/store/engine/paging.ts';
-import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
+import { createEvidenceLog } from '../../src/store/sqlite/log.ts';
 import { sqliteInThisThread } from './engines.ts';
 import { anyOrder, firstPage, nowS, refused, time, toFile, toOpen } from './promises/fixtures.ts';
 import { storeTests } from './promises/tests.ts';

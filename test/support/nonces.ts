@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { readEntries } from '../../src/store/sqlite/nonces.ts';
+import { readEntries } from '../../src/store/sqlite/admission.ts';
 
 /** How many spent nonces a database holds. */
 export function countNonces(client: Database): number {

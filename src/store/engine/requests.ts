@@ -1,5 +1,9 @@
-import type { NewEvent } from '../../domain/event.ts';
-import { usageThreshold } from '../../domain/event.ts';
+import { deserialize, serialize } from 'node:v8';
+import type { InferSelectModel } from 'drizzle-orm';
+import { type NewEvent, usageThreshold } from '../../domain/event.ts';
+import { isFinal } from '../../domain/reason.ts';
+import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
+import type { Instruction } from '../escrow-commands.ts';
 import type {
   AdmissionFault,
   Command,
@@ -12,7 +16,7 @@ import type {
 } from '../store.ts';
 import type { Failed, Reply } from './failure.ts';
 import type { Handlers } from './handlers.ts';
-import type { ClaimResult } from './idempotency.ts';
+import type { idempotencyKey } from './schema.ts';
 
 /** What an engine executes requests with. The functions of the admission wait for nothing. */
 export interface RequestParts {
@@ -115,5 +119,126 @@ export function createRequests({
     return performed instanceof Promise ? performed.then(finish) : finish(performed);
   }
 
-  return { writes, changesCredentials, execute };
+  /** Executes requests until their replies are long. */
+  async function executeSome(batch: readonly StoreRequest[]): Promise<readonly Reply[]> {
+    const replies: Reply[] = [];
+    let characters = 0;
+    for (const request of batch) {
+      const executing = execute(request);
+      // Most replies are there at once, and awaiting each would take as long as a tenth of a filing.
+      const reply = executing instanceof Promise ? await executing : executing;
+      replies.push(reply);
+      characters += charactersIn(reply);
+      if (characters > repliedCharactersMax) break;
+    }
+    return replies;
+  }
+
+  return { writes, changesCredentials, executeSome };
+}
+
+/** Commands that return an instruction, whose current state a replay returns. */
+const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
+
+/** A row of a claimed key. */
+export type ClaimedKey = InferSelectModel<typeof idempotencyKey>;
+
+/**
+ * The state of a claimed key: it belongs to another request, or this is a replay with a stored result or with an instruction, whose
+ * current state is the result.
+ */
+export type ClaimResult =
+  | { readonly kind: 'REUSED' }
+  | {
+      readonly kind: 'INSTRUCTED';
+      readonly instructionId: string;
+      readonly claimedBy: string | undefined;
+    }
+  | {
+      readonly kind: 'REPEATED';
+      readonly outcome: CommandResult;
+      readonly claimedBy: string | undefined;
+    };
+
+/** What a claim finds under its key. */
+export function resultOfClaim(
+  { fingerprint: claimed, requestId, instructionId, outcome }: ClaimedKey,
+  { fingerprint }: IdempotencyClaim,
+): ClaimResult {
+  if (!claimed.equals(fingerprint)) return { kind: 'REUSED' };
+  const claimedBy = requestId ?? undefined;
+  if (instructionId !== null) return { kind: 'INSTRUCTED', instructionId, claimedBy };
+  if (outcome === null) return { kind: 'REUSED' };
+  return { kind: 'REPEATED', outcome: { ...deserialize(outcome), isReplay: true }, claimedBy };
+}
+
+/** The row that keeps the result of a command for replays; undefined unless it is DONE or a final error. */
+export function claimedKey(
+  { callerId, key, fingerprint, requestId }: IdempotencyClaim,
+  nowS: number,
+  kind: Kind,
+  outcome: CommandResult,
+): ClaimedKey | undefined {
+  if (!isKept(outcome)) return undefined;
+  const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
+  return {
+    ...{ callerId, key, requestId, claimedAtS: nowS, fingerprint: Buffer.from(fingerprint) },
+    instructionId: isInstruction ? (outcome.result as Instruction).instructionId : null,
+    outcome: isInstruction ? null : serialize(outcome),
+  };
+}
+
+/** The result that replaces that of an earlier command of the same call, serialised; undefined on the same condition. */
+export const replacedOutcome = (outcome: CommandResult): Buffer | undefined =>
+  isKept(outcome) ? serialize(outcome) : undefined;
+
+function isKept(outcome: CommandResult): boolean {
+  return outcome.kind === 'DONE' || (outcome.kind === 'REJECTED' && isFinal(outcome.apiError.reason));
+}
+
+/** Executes each half of a batch, recursively, so that a request that fails does not fail the others. */
+export async function inHalves(
+  batch: readonly StoreRequest[],
+  execute: (some: readonly StoreRequest[]) => Promise<readonly Reply[]>,
+): Promise<readonly Reply[]> {
+  const first = batch.slice(0, Math.ceil(batch.length / 2));
+  const replies = await execute(first);
+  if (replies.length < first.length) return replies;
+  return [...replies, ...(await execute(batch.slice(first.length)))];
+}
+
+/** The number of characters and bytes in a value, as a measure of its size. */
+export function charactersIn(value: unknown): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  let sum = 0;
+  for (const part of Object.values(value)) sum += charactersIn(part);
+  return sum;
+}
+
+/** Characters in the replies of a batch after which it ends, so that the receiving thread can do other work between. */
+const repliedCharactersMax = 500_000;
+
+/** Bounds of the distribution of requests in a transaction. */
+const requestBounds: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
+
+/** Measures transactions that write. */
+export function measureTransactions() {
+  const transactionRequests = createDistribution(requestBounds);
+  const transactionSeconds = createDistribution(durationBoundsS);
+  const commitSeconds = createDistribution(durationBoundsS);
+  return {
+    commitSeconds,
+    /** Runs and measures a transaction. */
+    run: async (transact: () => Promise<readonly Reply[]>): Promise<readonly Reply[]> => {
+      const replies = await transactionSeconds.timed(transact);
+      transactionRequests.add(replies.length);
+      return replies;
+    },
+    metrics: () => ({
+      transactionRequests: transactionRequests.data(),
+      transactionSeconds: transactionSeconds.data(),
+      commitSeconds: commitSeconds.data(),
+    }),
+  };
 }

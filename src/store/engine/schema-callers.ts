@@ -101,7 +101,7 @@ export const spentNonces = sqliteTable(
   {
     id: integer().primaryKey(),
     window: integer().notNull(),
-    /** As nonces.ts writes them. */
+    /** As admission.ts of SQLite writes them. */
     entries: blob({ mode: 'buffer' }).notNull(),
   },
   (table) => [index('spent_nonces_by_window').on(table.window)],

@@ -1,6 +1,11 @@
 import { sha256 } from '../../domain/sha256.ts';
-import { type ClaimedKey, claimedKey, replacedOutcome, resultOfClaim } from '../engine/idempotency.ts';
-import type { RequestParts } from '../engine/requests.ts';
+import {
+  type ClaimedKey,
+  claimedKey,
+  type RequestParts,
+  replacedOutcome,
+  resultOfClaim,
+} from '../engine/requests.ts';
 import {
   type Admission,
   idempotencyRetentionS,

@@ -12,7 +12,7 @@ import {
   type Reply,
   unavailableFor,
 } from '../engine/failure.ts';
-import { createRequests } from '../engine/requests.ts';
+import { createRequests, inHalves } from '../engine/requests.ts';
 import type { Command, CommandResult, Kind, Result, StoreMetrics, StoreRequest } from '../store.ts';
 import { createAdmission, type PostgresAdmission } from './admission.ts';
 import { watchCredentials } from './credentials.ts';
@@ -66,7 +66,7 @@ export async function openCore(line: Line) {
         repeated[code] = (repeated[code] ?? 0) + 1;
         return attempt(batch, undefined, tries + 1);
       }
-      if (!isMachineFault(error) && batch.length > 1) return halved(batch);
+      if (!isMachineFault(error) && batch.length > 1) return inHalves(batch, attempt);
       incidents.meet(error, isWriting ? 'write' : 'read');
       if (isMachineFault(error)) {
         const failure = unavailableFor(isWriting ? nothingStored : cannotWork, error);
@@ -81,13 +81,6 @@ export async function openCore(line: Line) {
   async function keepAdmission([request]: readonly StoreRequest[]): Promise<void> {
     const { share, admission, effect } = request ?? {};
     if (admission !== undefined && effect !== undefined) await attempt([{ share, admission }]);
-  }
-
-  async function halved(batch: readonly StoreRequest[]): Promise<readonly Reply[]> {
-    const first = batch.slice(0, Math.ceil(batch.length / 2));
-    const replies = await attempt(first);
-    if (replies.length < first.length) return replies;
-    return [...replies, ...(await attempt(batch.slice(first.length)))];
   }
 
   return {

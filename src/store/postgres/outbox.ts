@@ -1,4 +1,5 @@
-import { eventRetentionS, type NewEvent } from '../../domain/event.ts';
+import { eventRetentionS } from '../../domain/event.ts';
+import { createEventNews, createPendingEvents } from '../engine/outbox.ts';
 import { insertRows } from './insert-rows.ts';
 import type { Queries } from './leaf-rows.ts';
 
@@ -11,18 +12,16 @@ const sweptWithEach = 2;
 /** As `createOutbox` makes it. */
 export type PostgresOutbox = ReturnType<typeof createOutbox>;
 
-/** Collects the events of a transaction. Those of a command are kept or dropped together with its rows, and sent before COMMIT. */
+/** Collects the events of a transaction, and sends those that are kept before COMMIT. */
 export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promise<number>) {
-  const pending: NewEvent[] = [];
-  /** How many of `pending` belong to commands that are done. */
-  let kept = 0;
+  const pending = createPendingEvents();
+  const news = createEventNews();
   /** The sequence of the newest event of each caller. */
   const sequences = new Map<number, number>();
   /** The position of the newest event of all; undefined until it is read. */
   let position: number | undefined;
-  /** Callers with events of this transaction, and with committed ones that `takeNews` has not returned. */
+  /** Callers with events of this transaction. */
   const written = new Set<number>();
-  const news = new Set<number>();
   /** All events before this position are deleted, so the next search for expired ones begins here. */
   let sweptTo = 0;
   /** Events from before this time have expired, Unix milliseconds. */
@@ -31,7 +30,7 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   /** Reads what is needed to number the pending events. */
   async function readHeads(): Promise<void> {
     if (sequences.size > callersMax) sequences.clear();
-    const callers = [...new Set(pending.map(({ callerId }) => callerId))];
+    const callers = [...new Set(pending.events.map(({ callerId }) => callerId))];
     const unknown = callers.filter((callerId) => !sequences.has(callerId));
     if (position !== undefined && unknown.length === 0) return;
     const [heads, newest] = await Promise.all([
@@ -43,7 +42,7 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   }
 
   function* numbered() {
-    for (const { callerId, type, atMs, ...event } of pending) {
+    for (const { callerId, type, atMs, ...event } of pending.events) {
       const sequence = (sequences.get(callerId) ?? 0) + 1;
       position = (position ?? 0) + 1;
       sequences.set(callerId, sequence);
@@ -65,20 +64,10 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   }
 
   return {
-    add: (event: NewEvent): void => {
-      pending.push(event);
-    },
-    /** Keeps the events of a command that is done. */
-    keep: (): void => {
-      kept = pending.length;
-    },
-    /** Drops the events of a command that was undone. */
-    drop: (): void => {
-      pending.length = kept;
-    },
+    ...{ add: pending.add, keep: pending.keep, drop: pending.drop, takeNews: news.take },
     /** Reads what `flush` needs. */
     prepare: async (): Promise<void> => {
-      const newest = pending.at(-1);
+      const newest = pending.events.at(-1);
       if (newest === undefined) return;
       await readHeads();
       beforeMs = ((await notAfter(Math.floor(newest.atMs / 1_000))) - eventRetentionS) * 1_000;
@@ -87,25 +76,18 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
     flush: (): readonly Promise<unknown>[] => {
       const rows = [...numbered()];
       if (rows.length === 0) return [];
-      pending.length = kept = 0;
+      pending.clear();
       return [...insertRows(queries, 'event', rows), sweep(rows.length * sweptWithEach)];
     },
     committed: (): void => {
-      for (const callerId of written) news.add(callerId);
+      news.add(written);
       written.clear();
     },
     rolledBack: (): void => {
-      pending.length = kept = 0;
+      pending.clear();
       written.clear();
       sequences.clear();
       position = undefined;
-    },
-    /** Returns the ids of callers with events committed since the last call; undefined if there are none. */
-    takeNews: (): readonly number[] | undefined => {
-      if (news.size === 0) return undefined;
-      const callers = [...news];
-      news.clear();
-      return callers;
     },
   };
 }

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
-import { charactersIn, repliedCharactersMax, requestBounds } from '../engine/costs.ts';
 import type { Reply } from '../engine/failure.ts';
+import { measureTransactions, type Requests } from '../engine/requests.ts';
 import type { StoreRequest } from '../store.ts';
 import type { PostgresAdmission } from './admission.ts';
 import type { PostgresHandlers } from './handlers.ts';
@@ -14,10 +13,8 @@ import { isMachineFault } from './postgres-errors.ts';
 export class FateUnknown extends Error {}
 
 /** What a transaction changes in memory, and the functions that execute its requests. */
-type TransactionParts = Omit<PostgresHandlers, 'all'> & {
-  readonly admission: PostgresAdmission;
-  readonly execute: (request: StoreRequest) => Reply | Promise<Reply>;
-};
+type TransactionParts = Omit<PostgresHandlers, 'all'> &
+  Pick<Requests, 'executeSome'> & { readonly admission: PostgresAdmission };
 
 /** How many leaves and log events are stored. */
 interface Sizes {
@@ -37,9 +34,7 @@ interface Begun {
 export function createTransactions(line: Line, parts: TransactionParts) {
   const { log, outbox, filings, admission } = parts;
   const { batches, begin, open, executeSome, commit } = createSteps(line, parts);
-  const transactionRequests = createDistribution(requestBounds);
-  const transactionSeconds = createDistribution(durationBoundsS);
-  const commitSeconds = createDistribution(durationBoundsS);
+  const measured = measureTransactions();
   /** The transaction of the next batch, if it was begun before the COMMIT of this one was answered. */
   let ahead: Begun | undefined;
   /** Whether a COMMIT is under way that has not failed, so that the next transaction is that of the next batch. */
@@ -74,7 +69,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
         mayReadAhead = true;
         storing();
       }
-      await (isWriting ? commitSeconds.timed(() => committing) : committing);
+      await (isWriting ? measured.commitSeconds.timed(() => committing) : committing);
       for (const part of [log.log, outbox, admission]) part.committed();
       return replies;
     } catch (error) {
@@ -89,16 +84,12 @@ export function createTransactions(line: Line, parts: TransactionParts) {
 
   return {
     joinSession,
-    run: async (
+    run: (
       batch: readonly StoreRequest[],
       isWriting: boolean,
       storing?: () => void,
-    ): Promise<readonly Reply[]> => {
-      if (!isWriting) return transact(batch, false, storing);
-      const replies = await transactionSeconds.timed(() => transact(batch, true, storing));
-      transactionRequests.add(replies.length);
-      return replies;
-    },
+    ): Promise<readonly Reply[]> =>
+      isWriting ? measured.run(() => transact(batch, true, storing)) : transact(batch, false, storing),
     readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
       if (!mayReadAhead) return;
       ahead = begin(batch, isWriting);
@@ -114,11 +105,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
       await batches.load();
       await line.query('COMMIT');
     },
-    metrics: () => ({
-      transactionRequests: transactionRequests.data(),
-      transactionSeconds: transactionSeconds.data(),
-      commitSeconds: commitSeconds.data(),
-    }),
+    metrics: measured.metrics,
   };
 }
 
@@ -127,7 +114,7 @@ function rejectUnlessMachineFault(error: unknown): void {
 }
 
 /** The steps of a transaction. */
-function createSteps(line: Line, { log, times, outbox, filings, admission, execute }: TransactionParts) {
+function createSteps(line: Line, { log, times, outbox, filings, admission, ...parts }: TransactionParts) {
   const batches = createBatches(line);
   return {
     batches,
@@ -147,16 +134,8 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, execu
     /** Opens a transaction that has begun, after the one before has ended. */
     open: ({ leaves, events }: Sizes = { leaves: 0, events: 0 }): void => log.begin(leaves, events),
     /** Executes requests until their replies are long, and reads what their events need. */
-    executeSome: async (batch: readonly StoreRequest[]): Promise<Reply[]> => {
-      const replies: Reply[] = [];
-      let characters = 0;
-      for (const request of batch) {
-        const executing = execute(request);
-        const reply = executing instanceof Promise ? await executing : executing;
-        replies.push(reply);
-        characters += charactersIn(reply);
-        if (characters > repliedCharactersMax) break;
-      }
+    executeSome: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
+      const replies = await parts.executeSome(batch);
       log.log.write();
       await outbox.prepare();
       return replies;

@@ -6,14 +6,13 @@ import { type Handlers, writesLast } from '../engine/handlers.ts';
 import type { Asynchronous, Erasure, Log } from '../engine/parts.ts';
 import { createRecordCheck } from '../engine/record-check.ts';
 import { createSharedHandlers } from '../handlers/all-handlers.ts';
+import { countCalls } from './admission.ts';
 import { deploymentSecret } from './database.ts';
 import { createEventReads } from './events.ts';
-import { createEvidenceLog } from './evidence-log.ts';
 import { createFilingReads } from './filing-chains.ts';
 import { createFilingTables } from './filings.ts';
-import { createLeaves, type SqliteLeaves } from './leaves.ts';
+import { createEvidenceLog, createLeaves, type SqliteLeaves } from './log.ts';
 import { createOutbox } from './outbox.ts';
-import { countCalls } from './quotas.ts';
 import { forHandlers, type SqliteDatabase } from './statement.ts';
 import { createTrustedClock } from './trusted-clock.ts';
 

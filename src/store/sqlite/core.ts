@@ -1,7 +1,5 @@
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData } from '../../domain/violation.ts';
-import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
-import { charactersIn, repliedCharactersMax, requestBounds } from '../engine/costs.ts';
 import type { EvidenceLog } from '../engine/evidence-log.ts';
 import {
   cannotWork,
@@ -15,7 +13,7 @@ import {
   unavailableFor,
 } from '../engine/failure.ts';
 import type { Handlers } from '../engine/handlers.ts';
-import { createRequests } from '../engine/requests.ts';
+import { createRequests, inHalves, measureTransactions } from '../engine/requests.ts';
 import type {
   Command,
   CommandResult,
@@ -25,15 +23,13 @@ import type {
   StoreOptions,
   StoreRequest,
 } from '../store.ts';
+import { createIdempotencyKeys, createNonces, createQuotas } from './admission.ts';
 import { createHandlers } from './all-handlers.ts';
 import { watchCredentials } from './credentials.ts';
 import { deploymentSecret, openChecked } from './database.ts';
 import { type FileWatch, readFileMetrics, watchFiles } from './file-watch.ts';
-import { createIdempotencyKeys } from './idempotency.ts';
 import { databaseFile } from './location.ts';
-import { createNonces } from './nonces.ts';
 import type { Outbox } from './outbox.ts';
-import { createQuotas } from './quotas.ts';
 import {
   classifyError,
   DatabaseFileReplaced,
@@ -146,29 +142,12 @@ type Requests = ReturnType<typeof createRequestsOn>;
 function createTransactions(
   client: SqliteDatabase['$client'],
   files: FileWatch,
-  { nonces, log, outbox, execute }: Requests,
+  { nonces, log, outbox, executeSome }: Requests,
 ) {
   const beginWriting = client.prepare('BEGIN IMMEDIATE');
   const beginReading = client.prepare('BEGIN');
   const commit = client.prepare('COMMIT');
-  const transactionRequests = createDistribution(requestBounds);
-  const transactionSeconds = createDistribution(durationBoundsS);
-  const commitSeconds = createDistribution(durationBoundsS);
-
-  /** Executes requests until their replies are long. */
-  async function executeSome(requests: readonly StoreRequest[]): Promise<readonly Reply[]> {
-    const replies: Reply[] = [];
-    let characters = 0;
-    for (const request of requests) {
-      const executing = execute(request);
-      // Most replies are there at once, and awaiting each would take as long as a tenth of a filing.
-      const reply = executing instanceof Promise ? await executing : executing;
-      replies.push(reply);
-      characters += charactersIn(reply);
-      if (characters > repliedCharactersMax) break;
-    }
-    return replies;
-  }
+  const { run, commitSeconds, metrics } = measureTransactions();
 
   async function transact(requests: readonly StoreRequest[], isWriting: boolean): Promise<readonly Reply[]> {
     if (isWriting) beginWriting.run();
@@ -197,13 +176,6 @@ function createTransactions(
     }
   }
 
-  /** A transaction that writes. */
-  async function measured(requests: readonly StoreRequest[]): Promise<readonly Reply[]> {
-    const replies = await transactionSeconds.timed(() => transact(requests, true));
-    transactionRequests.add(replies.length);
-    return replies;
-  }
-
   /** Throws if the files are not in their place. */
   function rejectReplacedFile(): void {
     const fault = files.look();
@@ -211,13 +183,9 @@ function createTransactions(
   }
 
   return {
-    transact,
-    measured,
-    metrics: () => ({
-      transactionRequests: transactionRequests.data(),
-      transactionSeconds: transactionSeconds.data(),
-      commitSeconds: commitSeconds.data(),
-    }),
+    transact: (requests: readonly StoreRequest[], isWriting: boolean) =>
+      isWriting ? run(() => transact(requests, true)) : transact(requests, false),
+    metrics,
   };
 }
 
@@ -226,7 +194,7 @@ function createBatchExecution(
   client: SqliteDatabase['$client'],
   files: FileWatch,
   incidents: Incidents,
-  { transact, measured }: ReturnType<typeof createTransactions>,
+  { transact }: ReturnType<typeof createTransactions>,
   writes: Requests['writes'],
 ) {
   /** Executes a batch in one transaction. If that fails, requests that only read are executed nevertheless. */
@@ -235,7 +203,7 @@ function createBatchExecution(
     if (fault !== undefined) return requests.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
     const isWriting = requests.some(writes);
     try {
-      const replies = await (isWriting ? measured(requests) : transact(requests, false));
+      const replies = await transact(requests, isWriting);
       // If the file was moved during the commit, the write may be in it, and is there again once the file is back.
       const replaced = isWriting ? files.look() : undefined;
       return replaced === undefined
@@ -243,7 +211,7 @@ function createBatchExecution(
         : requests.map(() => ({ failure: unavailableFor(fateUnknown, replaced) }));
     } catch (thrown) {
       const error = driverError(thrown);
-      if (!isMachineFault(error) && requests.length > 1) return halved(requests);
+      if (!isMachineFault(error) && requests.length > 1) return inHalves(requests, attempt);
       incidents.meet(error, isWriting ? 'write' : 'read');
       if (!isMachineFault(error)) return [{ failure: internalError(error) }];
       const failure = machineFailure(error, isWriting);
@@ -252,14 +220,6 @@ function createBatchExecution(
         replies.push(...(isWriting && !writes(request) ? await attempt([request]) : [{ failure }]));
       return replies;
     }
-  }
-
-  /** Executes each half in its own transaction, recursively, so that a request that fails does not fail the others. */
-  async function halved(requests: readonly StoreRequest[]): Promise<readonly Reply[]> {
-    const first = requests.slice(0, Math.ceil(requests.length / 2));
-    const replies = await attempt(first);
-    if (replies.length < first.length) return replies;
-    return [...replies, ...(await attempt(requests.slice(first.length)))];
   }
 
   return attempt;

@@ -1,5 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { type Event, type EventType, eventRetentionS, type NewEvent } from '../../domain/event.ts';
+import { createEventNews, createPendingEvents } from '../engine/outbox.ts';
 import { eventLog, eventMark } from '../engine/schema.ts';
 import { named, placeholdersFor } from '../engine/statement.ts';
 import type { TrustedClock } from '../engine/trusted-clock.ts';
@@ -40,22 +41,17 @@ export function headReader({ $client: client }: SqliteDatabase): (callerId: numb
   return (callerId) => select.get(callerId) ?? { sequence: 0, position: 0 };
 }
 
-/**
- * Collects the events of a transaction and writes them in it. An effect adds events; they are kept or dropped together with
- * its rows. Kept events are written once, before COMMIT.
- */
+/** As `createOutbox` makes it. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
+/** Collects the events of a transaction, and writes those that are kept once, before COMMIT. */
 export function createOutbox(database: SqliteDatabase, clock: Pick<TrustedClock, 'notAfter'>) {
   const headOf = headReader(database);
   const { insertRow, insertMark, writeHead, sweep } = prepareWrites(database);
-  const pending: NewEvent[] = [];
-  /** How many of `pending` belong to effects that are done. */
-  let kept = 0;
+  const pending = createPendingEvents();
+  const news = createEventNews();
   /** What this transaction wrote. */
   let written: Written | undefined;
-  /** Callers with committed events that `takeNews` has not returned yet. */
-  const news = new Set<number>();
   /** Heads of callers. */
   const heads = new Map<number, Head>();
   /** The position of the newest event. */
@@ -65,7 +61,7 @@ export function createOutbox(database: SqliteDatabase, clock: Pick<TrustedClock,
   function numbered(): { readonly lines: string[]; readonly callers: ReadonlySet<number> } {
     if (heads.size > headsMax) heads.clear();
     const callers = new Set<number>();
-    const lines = pending.map((event, index) => {
+    const lines = pending.events.map((event, index) => {
       const { callerId } = event;
       const head = heads.get(callerId) ?? headOf(callerId);
       const [sequence, position] = [head.sequence + 1, newestPosition + 1 + index];
@@ -78,20 +74,10 @@ export function createOutbox(database: SqliteDatabase, clock: Pick<TrustedClock,
   }
 
   return {
-    add: (event: NewEvent): void => {
-      pending.push(event);
-    },
-    /** Keeps the events of an effect that is done. */
-    keep: (): void => {
-      kept = pending.length;
-    },
-    /** Drops the events of an effect that was rolled back. */
-    drop: (): void => {
-      pending.length = kept;
-    },
+    ...{ add: pending.add, keep: pending.keep, drop: pending.drop, takeNews: news.take },
     /** Writes all kept events. */
     write: (): void => {
-      const newest = pending.at(-1);
+      const newest = pending.events.at(-1);
       if (newest === undefined) return;
       const { lines, callers } = numbered();
       const newestAtS = Math.floor(newest.atMs / 1_000);
@@ -108,27 +94,18 @@ export function createOutbox(database: SqliteDatabase, clock: Pick<TrustedClock,
       writeHead.run(everybody, to, to);
       sweep(clock.notAfter(newestAtS) - eventRetentionS);
       written = { to, callers: [...callers] };
-      pending.length = 0;
-      kept = 0;
+      pending.clear();
     },
     committed: (): void => {
       if (written === undefined) return;
-      for (const callerId of written.callers) news.add(callerId);
+      news.add(written.callers);
       newestPosition = written.to;
       written = undefined;
     },
     rolledBack: (): void => {
-      pending.length = 0;
-      kept = 0;
+      pending.clear();
       written = undefined;
       heads.clear();
-    },
-    /** Returns the ids of callers with events committed since the last call; undefined if there are none. */
-    takeNews: (): readonly number[] | undefined => {
-      if (news.size === 0) return undefined;
-      const callers = [...news];
-      news.clear();
-      return callers;
     },
   };
 }

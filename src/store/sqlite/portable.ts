@@ -10,7 +10,7 @@ import {
   type PortableWrites,
   pageRows,
 } from '../engine/portable-tables.ts';
-import { readEntries, type SpentNonce, windowOf, writeEntries } from './nonces.ts';
+import { readEntries, type SpentNonce, windowOf, writeEntries } from './admission.ts';
 import { details, eventsPerMark, eventsPerRow, lineOf, readLine } from './outbox.ts';
 
 /** A table, or what is laid out otherwise on SQLite, as rows of its portable form. */

@@ -1,8 +1,9 @@
-import { asc, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, lt, lte, sql } from 'drizzle-orm';
 import { sha256 } from '../../domain/sha256.ts';
-import { spentNonces } from '../engine/schema.ts';
-import { placeholdersFor } from '../engine/statement.ts';
-import { type NonceClaim, nonceRetentionS } from '../store.ts';
+import { claimedKey, type RequestParts, replacedOutcome, resultOfClaim } from '../engine/requests.ts';
+import { idempotencyKey as keyRow, spentNonces, usage } from '../engine/schema.ts';
+import { placeholders, placeholdersFor, prepareMapped } from '../engine/statement.ts';
+import { idempotencyRetentionS, type NonceClaim, nonceRetentionS, type QuotaClaim } from '../store.ts';
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
 
@@ -149,4 +150,73 @@ export function readEntries(bytes: Buffer): SpentNonce[] {
     },
     atS: bytes.readUInt32LE(place * entryBytes + 8),
   }));
+}
+
+/** Expired keys that a lookup deletes: more than one, so that they cannot pile up. */
+const sweptPerLookUp = 2;
+
+/** Idempotency keys and the results of their calls. All methods run inside a transaction. */
+export function createIdempotencyKeys(database: SqliteDatabase): RequestParts['keys'] {
+  const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
+  const isForgotten = lte(keyRow.claimedAtS, sql.placeholder('forgottenS'));
+  const { forget, sweep, insert, update } = prepare(database, {
+    forget: database.delete(keyRow).where(and(isKey, isForgotten)),
+    sweep: database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
+    insert: database.insert(keyRow).values(placeholdersFor(keyRow)),
+    update: database.update(keyRow).set(placeholders('outcome')).where(isKey),
+  });
+  const select = prepareMapped(database.select().from(keyRow).where(isKey));
+  return {
+    find: (claim, sweepAtS) => {
+      const { callerId, key } = claim;
+      const forgottenS = sweepAtS - idempotencyRetentionS;
+      forget.run({ callerId, key, forgottenS });
+      sweep.run({ forgottenS });
+      const known = select.get({ callerId, key });
+      return known && resultOfClaim(known, claim);
+    },
+    keep: (claim, nowS, kind, outcome) => {
+      const row = claimedKey(claim, nowS, kind, outcome);
+      if (row !== undefined) insert.run({ ...row });
+    },
+    replace: ({ callerId, key }, result) => {
+      const outcome = replacedOutcome(result);
+      if (outcome !== undefined) update.run({ callerId, key, outcome });
+    },
+  };
+}
+
+/** Prepares the query of the calls of a caller in a month. */
+export function countCalls(database: SqliteDatabase) {
+  const isOfMonth = and(
+    eq(usage.callerId, sql.placeholder('callerId')),
+    eq(usage.month, sql.placeholder('month')),
+  );
+  const { select } = prepare(database, {
+    select: database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
+  });
+  return ({ callerId, month }: Pick<QuotaClaim, 'callerId' | 'month'>): number =>
+    select.get({ callerId, month })?.calls ?? 0;
+}
+
+/** Calls counted by caller and month. */
+export function createQuotas(database: SqliteDatabase) {
+  const counted = countCalls(database);
+  // Two statements are cheaper than one that returns what it changed.
+  const { write } = prepare(database, {
+    write: database
+      .insert(usage)
+      .values(placeholdersFor(usage))
+      .onConflictDoUpdate({ target: [usage.callerId, usage.month], set: { calls: sql`excluded.calls` } }),
+  });
+  return {
+    /** Counts a call, inside a transaction. Returns the new count; undefined if all calls of the month are used. */
+    take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }: QuotaClaim): number | undefined => {
+      const calls = counted({ callerId, month }) + 1;
+      if (calls > limit) return undefined;
+      write.run({ callerId, month, calls });
+      return calls;
+    },
+    counted,
+  };
 }
