@@ -19,7 +19,7 @@ import {
   sealedWebhookSecrets,
   sealedWebhookUrl,
 } from '../../keys/sealed-secrets.ts';
-import type { Content } from '../../store/sqlite/inspection.ts';
+import type { Content } from '../../store/handlers/content.ts';
 import { postgresBackups } from '../backup/manifest.ts';
 import { findProblem, readStanding } from '../backup/standing.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';

@@ -1,16 +1,11 @@
-import { desc, eq } from 'drizzle-orm';
 import type pg from 'pg';
 import { createIncidents, DatabaseError } from '../engine/failure.ts';
 import { faultsInLog } from '../engine/log-check.ts';
-import { apiKey, caller, deployment, filing } from '../engine/schema.ts';
-import { keyColumns } from '../handlers/callers.ts';
-import { createTreeReads } from '../handlers/evidence-handlers.ts';
-import { logNamesIn, logStateIn } from '../handlers/log-handlers.ts';
-import { createNumberMetrics } from '../handlers/metrics.ts';
-import { lastRestoration } from '../handlers/restorations.ts';
-import { createWebhookRows, toWebhook } from '../handlers/webhooks.ts';
-import type { LogNames, LogState } from '../log-commands.ts';
-import type { PostgresPlace, ReadTree } from '../store.ts';
+import { deployment } from '../engine/schema.ts';
+import { type LookAtLog, readContent } from '../handlers/content.ts';
+import { logNamesIn } from '../handlers/log-handlers.ts';
+import type { LogNames } from '../log-commands.ts';
+import type { PostgresPlace } from '../store.ts';
 import { connect, refuseUnsafe } from './connection.ts';
 import { createFilingReads } from './filings.ts';
 import { createHandlers } from './handlers.ts';
@@ -30,12 +25,6 @@ export interface PlannedUpgrade {
 
 /** A report about a database. */
 export type Inspection<T> = Awaited<ReturnType<typeof inspectDatabase<T>>>;
-
-/** Platforms in a report, at most. */
-const capsMax = 10;
-
-/** Examines the evidence log. `faults` are those of the log and its records. */
-type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[]) => Promise<T>;
 
 /** Says what an upgrade would do. Throws DatabaseError, also if the database has no tables or is too new. */
 export function planUpgrade(place: PostgresPlace): Promise<PlannedUpgrade> {
@@ -148,43 +137,17 @@ async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLo
   const database = forHandlers(client);
   const bound = await database.select().from(deployment).get();
   if (bound === undefined) return undefined;
-  const { environment, currency, provider } = bound;
-  const { all, log: postgresLog } = createHandlers(client, bound.secret, createIncidents(classifyError));
+  const { all, log } = createHandlers(client, bound.secret, createIncidents(classifyError));
   const { rows } = await client.query<{ leaves: number }>(
     'SELECT coalesce(max(id) + 1, 0) AS leaves FROM log_leaf',
   );
-  postgresLog.begin(rows[0]?.leaves ?? 0, 0);
-  const keys = await database
-    .select(keyColumns)
-    .from(apiKey)
-    .innerJoin(caller, eq(caller.id, apiKey.callerId))
-    .all();
-  const { filedAtS } = filing;
-  const newest = await database.select({ filedAtS }).from(filing).orderBy(desc(filing.id)).limit(1).get();
-  const numbers = createNumberMetrics(database, createFilingReads(client));
-  const log = await logStateIn(database);
-  const faults = await faultsInLog(database);
-  // The time of a damaged log means nothing.
-  const times = faults.length === 0 ? await all.ReadLogClock.run({ kind: 'ReadLogClock' }) : undefined;
-  return {
-    environment,
-    currency,
-    provider,
-    keys,
-    webhooks: (await createWebhookRows(database).select().all()).map(toWebhook),
-    /** The last one; undefined if there was none. */
-    restoration: await lastRestoration(database),
-    log,
-    /** The result of `lookAtLog`. */
-    foundInLog: await lookAtLog(log, createTreeReads(postgresLog.forHandlers.read), faults),
-    numbers: { ...(await numbers.used(year)), caps: await numbers.caps(year, capsMax) },
-    /** Unix milliseconds; undefined if there is none. */
-    newestFilingMs: newest && newest.filedAtS * 1_000,
-    /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
-    newestLeafS: times?.newestS,
-    /** The trusted time, Unix seconds; undefined if there is none. */
-    datedS: times?.datedS,
+  log.begin(rows[0]?.leaves ?? 0, 0);
+  const parts = {
+    ...{ database, deployment: bound, filings: createFilingReads(client), log: log.forHandlers },
+    findFaults: () => faultsInLog(database),
+    readTimes: async () => all.ReadLogClock.run({ kind: 'ReadLogClock' }),
   };
+  return readContent(parts, year, lookAtLog);
 }
 
 /** Connects as a role that may serve, and closes the connection when the work has ended. */

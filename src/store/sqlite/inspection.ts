@@ -1,17 +1,10 @@
 import { statSync } from 'node:fs';
-import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createIncidents, driverError } from '../engine/failure.ts';
-import { apiKey, caller, deployment, filing } from '../engine/schema.ts';
-import { keyColumns } from '../handlers/callers.ts';
-import { createTreeReads } from '../handlers/evidence-handlers.ts';
-import { logNamesIn, logStateIn } from '../handlers/log-handlers.ts';
-import { createNumberMetrics } from '../handlers/metrics.ts';
-import { lastRestoration } from '../handlers/restorations.ts';
-import { createWebhookRows, toWebhook } from '../handlers/webhooks.ts';
-import type { LogNames, LogState } from '../log-commands.ts';
-import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
-import type { ReadTree } from '../store.ts';
+import { deployment } from '../engine/schema.ts';
+import { type Content, type LookAtLog, readContent } from '../handlers/content.ts';
+import { logNamesIn } from '../handlers/log-handlers.ts';
+import type { LogNames } from '../log-commands.ts';
 import { logForHandlers } from './all-handlers.ts';
 import { damaged, damagesOf } from './database.ts';
 import { createFilingReads } from './filing-chains.ts';
@@ -39,20 +32,6 @@ export interface Inspection<T> {
   /** Undefined if the database is damaged, has an older schema or is too new. */
   readonly content: Content<T> | undefined;
 }
-
-/** The used numbers of a year, in total and by the platforms that are nearest to their caps. */
-export interface UsedNumbers extends Pick<RegistryMetrics, 'filingNumbers' | 'escrowNumbers'> {
-  readonly caps: readonly CapUse[];
-}
-
-/** Platforms in a report, at most. */
-const capsMax = 10;
-
-/** The content of a database. */
-export type Content<T> = NonNullable<Awaited<ReturnType<typeof contentOf<T>>>>;
-
-/** Examines the evidence log. `faults` are those of the log and its records, as in backups. */
-type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[]) => Promise<T>;
 
 /**
  * Reads the database of a data folder, which another process may use; undefined if there is none. It migrates nothing and leaves no
@@ -102,45 +81,20 @@ export async function readLogNames(dataDir: string): Promise<LogNames> {
 const noNames: LogNames = { names: [], origin: undefined };
 
 async function contentOf<T>(database: SqliteDatabase, year: number, lookAtLog: LookAtLog<T>) {
-  const stamps = database.select().from(deployment).get();
-  if (stamps === undefined) return undefined;
-  const { environment, currency, provider } = stamps;
-  const keys = database
-    .select(keyColumns)
-    .from(apiKey)
-    .innerJoin(caller, eq(caller.id, apiKey.callerId))
-    .all();
-  const newest = database
-    .select({ filedAtS: filing.filedAtS })
-    .from(filing)
-    .orderBy(desc(filing.id))
-    .limit(1)
-    .get();
-  const shared = forHandlers(database);
-  const numbers = createNumberMetrics(shared, createFilingReads(database, createIncidents(classifyError)));
-  const log = await logStateIn(shared);
-  const faults = await faultsInOpenLog(database);
-  // The time of a damaged log means nothing.
+  const bound = database.select().from(deployment).get();
+  if (bound === undefined) return undefined;
   const leaves = createLeaves(database);
-  const unchecked = createEvidenceLog(database, leaves);
-  const evidence = faults.length === 0 ? unchecked : undefined;
-  return {
-    environment,
-    currency,
-    provider,
-    keys,
-    webhooks: (await createWebhookRows(shared).select().all()).map(toWebhook),
-    /** The last one; undefined if there was none. */
-    restoration: await lastRestoration(shared),
-    log,
-    /** The result of `lookAtLog`. */
-    foundInLog: await lookAtLog(log, createTreeReads(logForHandlers(unchecked, leaves).read), faults),
-    numbers: { ...(await numbers.used(year)), caps: await numbers.caps(year, capsMax) } satisfies UsedNumbers,
-    /** Unix milliseconds; undefined if there is none. */
-    newestFilingMs: newest && newest.filedAtS * 1_000,
-    /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
-    newestLeafS: evidence?.newestS(),
-    /** The trusted time, Unix seconds; undefined if there is none. */
-    datedS: evidence && createTrustedClock(database, evidence).read(),
+  const log = createEvidenceLog(database, leaves);
+  const parts = {
+    database: forHandlers(database),
+    deployment: bound,
+    filings: createFilingReads(database, createIncidents(classifyError)),
+    log: logForHandlers(log, leaves),
+    findFaults: () => faultsInOpenLog(database),
+    readTimes: async () => ({
+      newestS: log.newestS(),
+      datedS: createTrustedClock(database, log).read(),
+    }),
   };
+  return readContent(parts, year, lookAtLog);
 }
