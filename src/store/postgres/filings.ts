@@ -11,9 +11,6 @@ import { all, Needed } from './needed.ts';
 
 type FoundFiling = FilingRow & { readonly caller: string | null };
 
-/** As `createFilingTables` makes it. */
-export type PostgresFilings = ReturnType<typeof createFilingTables>;
-
 /** The tables of filings, as far as they were read in the open transaction. What is inserted is sent with `flush`. */
 export function createFilingTables(queries: Queries) {
   const newFilings: Omit<NewFiling, 'year'>[] = [];

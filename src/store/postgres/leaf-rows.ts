@@ -12,9 +12,6 @@ const rowsPerQuery = 512;
 /** A tile of the tree has so many leaves. */
 const tileLeaves = 256;
 
-/** As `createLeafRows` makes it. */
-export type LeafRows = ReturnType<typeof createLeafRows>;
-
 /** The leaves of the evidence log in memory, as far as they were read in the open transaction. The others are `Needed`. */
 export function createLeafRows(queries: Queries) {
   /** Rows by the indexes of their leaves; undefined for one that the table does not have. */

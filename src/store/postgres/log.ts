@@ -7,9 +7,6 @@ import { insertRows } from './insert-rows.ts';
 import { createLeafRows, type Queries } from './leaf-rows.ts';
 import { whenRead } from './needed.ts';
 
-/** As `createPostgresLog` makes it. */
-export type PostgresLog = ReturnType<typeof createPostgresLog>;
-
 /** The evidence log of a database. What is appended is sent with `flush`. */
 export function createPostgresLog(queries: Queries, incidents: Incidents) {
   const rows = createLeafRows(queries);

@@ -9,9 +9,6 @@ const callersMax = 10_000;
 /** Expired events that are deleted with each that is written: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;
 
-/** As `createOutbox` makes it. */
-export type PostgresOutbox = ReturnType<typeof createOutbox>;
-
 /** Collects the events of a transaction, and sends those that are kept before COMMIT. */
 export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promise<number>) {
   const pending = createPendingEvents();

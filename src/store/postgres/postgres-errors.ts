@@ -40,16 +40,6 @@ export function isRepeatable(error: unknown): boolean {
   return repeatable.includes(codeOf(error));
 }
 
-/** Whether an error says that another row has this value already. */
-export function isUniqueViolation(error: unknown): boolean {
-  return codeOf(error) === '23505';
-}
-
-/** Whether an error says that a row breaks a rule of its table. */
-export function isConstraintFailure(error: unknown): boolean {
-  return /^23...$/.test(codeOf(error));
-}
-
 /** As `createIncidents` asks. That another transaction was in the way is neither. */
 export const classifyError: ClassifyError = (error) => {
   if (isDamage(error)) return 'DAMAGE';
