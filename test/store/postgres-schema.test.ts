@@ -7,8 +7,9 @@ import { getTableConfig, type SQLiteColumn, SQLiteSyncDialect, SQLiteTable } fro
 import pg from 'pg';
 import { projectFolder } from '../../build/project.ts';
 import { DatabaseError } from '../../src/store/engine/failure.ts';
+import type { Migration } from '../../src/store/engine/migrations.ts';
 import * as schema from '../../src/store/engine/schema.ts';
-import { type Migration, migrate, migrations, schemaOf, tooNew } from '../../src/store/postgres/upgrade.ts';
+import { migrate, migrations, schemaOf, tooNew } from '../../src/store/postgres/upgrade.ts';
 import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 
 const skip = skipUnlessPostgres();

@@ -1,4 +1,5 @@
 import { getTableColumns } from 'drizzle-orm';
+import { erasedArtwork } from '../../domain/filing.ts';
 import { DatabaseError } from '../engine/failure.ts';
 import { apiKey, deployment, idempotencyKey, logKey, serviceToken, webhook } from '../engine/schema.ts';
 import type { Queries } from './leaf-rows.ts';
@@ -23,7 +24,7 @@ const grants: Readonly<Record<string, Grant>> = {
   event: ['INSERT, DELETE'],
   event_floor: ['INSERT', 'sequence, position'],
   evidence_link: ['INSERT, DELETE', 'revoked_at_s'],
-  filing: ['INSERT', 'author, era, size, material, condition, price, hash, salt, erased_at_s'],
+  filing: ['INSERT', [...Object.keys(erasedArtwork), 'hash', 'salt', 'erased_at_s'].join(', ')],
   idempotency_key: ['INSERT, DELETE', 'fingerprint, claimed_at_s, instruction_id, outcome, request_id'],
   log_checkpoint: ['INSERT, DELETE', 'note, published_at_s, time_stamp'],
   log_event: ['INSERT'],

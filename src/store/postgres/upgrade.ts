@@ -1,21 +1,9 @@
-import { readPackaged } from '../../packaging/packaged-files.ts';
 import { DatabaseError } from '../engine/failure.ts';
+import { readMigrations, whyTooNew } from '../engine/migrations.ts';
 import type { oldestVersion } from '../engine/schema.ts';
 
-const folder = 'src/store/postgres/migrations';
-
-/** A step from one schema to the next, which runs once in each database. */
-export interface Migration {
-  /** The name of its file: `0000_initial`. */
-  readonly name: string;
-  readonly sql: string;
-}
-
 /** The migrations that this version knows, in their order. Only tests change the list. */
-export const migrations: Migration[] = ['0000_initial'].map((name) => ({
-  name,
-  sql: readPackaged(`${folder}/${name}.sql`).toString(),
-}));
+export const migrations = readMigrations('postgres');
 
 /** A session with a database. */
 export interface Session {
@@ -33,19 +21,15 @@ export async function schemaOf(session: Session): Promise<number> {
   return Number(version);
 }
 
-/**
- * Why this version must not use a database that a newer one has upgraded; undefined if it may. Migrations
- * leave the database usable by the version before, so `oldest_version` decides, not the schema.
- */
+/** As `whyTooNew`. */
 export async function tooNew(session: Session): Promise<string | undefined> {
-  const [schema, known] = [await schemaOf(session), migrations.length];
-  if (schema <= known) return undefined;
-  const oldest = await one<typeof oldestVersion.$inferSelect & { name: string }>(
+  const schema = await schemaOf(session);
+  if (schema <= migrations.length) return undefined;
+  const { name, ...oldest } = await one<typeof oldestVersion.$inferSelect & { name: string }>(
     session,
     'SELECT *, current_database() AS name FROM oldest_version',
   );
-  if (Number(oldest.schema) <= known) return undefined;
-  return `the database ${oldest.name} needs artseal ${oldest.version} or later: it has schema ${schema}, and this version knows ${known}`;
+  return whyTooNew(`the database ${name}`, schema, migrations.length, oldest);
 }
 
 /** Throws DatabaseError if the tables of a database are older or too new for this version. */

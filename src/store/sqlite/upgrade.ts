@@ -2,52 +2,28 @@ import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { syncFolder } from '../../lib/replace-file.ts';
-import { readPackaged } from '../../packaging/packaged-files.ts';
 import { DatabaseError } from '../engine/failure.ts';
+import { type Migration, readMigrations, whyTooNew } from '../engine/migrations.ts';
 import type { oldestVersion } from '../engine/schema.ts';
 import { databaseBytes, freeBytes, makePrivateFile, megabytes, syncFile } from './durable-files.ts';
 import { isInUse } from './folder-lock.ts';
 import { cannotUse, databaseFile } from './location.ts';
 import { readDatabase } from './reading.ts';
 
-const folder = 'src/store/sqlite/migrations';
-
-/** A step from one schema to the next, which runs once in each database. */
-export interface Migration {
-  /** The name of its file: `0000_initial`. */
-  readonly name: string;
-  readonly sql: string;
-}
-
 /** The migrations that this version knows, in their order. Only tests change the list. */
-export const migrations: Migration[] = readMigrations();
-
-function readMigrations(): Migration[] {
-  const journal: { readonly entries: readonly { readonly tag: string }[] } = JSON.parse(
-    readPackaged(`${folder}/meta/_journal.json`).toString(),
-  );
-  return journal.entries.map(({ tag: name }) => ({
-    name,
-    sql: readPackaged(`${folder}/${name}.sql`).toString(),
-  }));
-}
+export const migrations = readMigrations('sqlite');
 
 /** The schema of a database: the number of its migrations; 0 for an empty file. */
 export function schemaOf(client: Sqlite.Database): number {
   return Number(client.pragma('user_version', { simple: true }));
 }
 
-/**
- * Why this version must not open a database that a newer one has upgraded; undefined if it may. Migrations leave the database
- * usable by the version before, so `oldest_version` decides, not the schema.
- */
+/** As `whyTooNew`. */
 export function tooNew(client: Sqlite.Database, name: string = client.name): string | undefined {
-  const [schema, known] = [schemaOf(client), migrations.length];
-  if (schema <= known) return undefined;
+  const schema = schemaOf(client);
+  if (schema <= migrations.length) return undefined;
   const oldest = client.prepare<[], typeof oldestVersion.$inferSelect>('SELECT * FROM oldest_version').get();
-  if (oldest === undefined) throw new Error('The database has no oldest version.');
-  if (oldest.schema <= known) return undefined;
-  return `${name} needs artseal ${oldest.version} or later: it has schema ${schema}, and this version knows ${known}`;
+  return whyTooNew(name, schema, migrations.length, oldest);
 }
 
 /** The migrations that a database lacks. Throws DatabaseError if it is too new for this version. */
