@@ -26,13 +26,10 @@ import type { Violation } from '../domain/violation.ts';
  * result is then not known.
  */
 export interface PaymentProvider {
-  /**
-   * Checks the credentials with a cheap request that changes nothing. Never rejects: no response, also after an abort, is
-   * UNREACHABLE.
-   */
+  /** Checks the credentials with a cheap request that changes nothing. Rejects if no response says anything about them. */
   checkAccess(signal: AbortSignal): Promise<Access>;
   /** Returns the fields of an order that the provider would never accept, before anything is stored. */
-  check(terms: Terms): readonly Violation[];
+  check(terms: Pick<PaymentOrder, 'amount' | 'currency'>): readonly Violation[];
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
   /** Returns where the money of an order is now. */
   lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
@@ -90,16 +87,10 @@ export class ProviderFailure extends Error {
   }
 }
 
-/** What an order is over, and who pays and is paid, by the ids of the platform. */
-export interface Terms extends Pick<EscrowTerms, 'buyerId' | 'sellerId'> {
-  /** Minor units. */
-  readonly amount: bigint;
+/** An escrow order as the provider gets it. */
+export interface PaymentOrder extends Pick<EscrowTerms, 'amount' | 'buyerId' | 'sellerId'> {
   /** ISO 4217 code. */
   readonly currency: string;
-}
-
-/** An escrow order as the provider gets it. */
-export interface PaymentOrder extends Terms {
   /** Names the order at the provider, unique over all deployments that share an account there. */
   readonly holdId: string;
   readonly escrowId: string;
@@ -124,7 +115,6 @@ export type NotificationMethod = 'GET' | 'POST';
 
 /** A notification as sent. */
 export interface SentNotification {
-  readonly method: string;
   /** The query of its target, as it was sent; '' if there is none. */
   readonly query: string;
   /** By lower-case name; the values keep their order. */

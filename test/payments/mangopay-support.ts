@@ -64,5 +64,5 @@ export const holdIn = ({ transfers }: MangopayStandIn, { holdId, buyer }: Paymen
 /** A hook of Mangopay. */
 export function hook(secret: string, eventType: string, resourceId: string, dateS: number): SentNotification {
   const query = `secret=${secret}&EventType=${eventType}&RessourceId=${resourceId}&Date=${dateS}`;
-  return { method: 'GET', query, headers: {}, body: new Uint8Array(), nowS: dateS };
+  return { query, headers: {}, body: new Uint8Array(), nowS: dateS };
 }

@@ -215,7 +215,7 @@ describe('notifications of the simulated provider', () => {
   });
 
   test('none is accepted over HTTP', (t) => {
-    const sent = { method: 'POST', query: '', headers: {}, body: Buffer.from('{}'), nowS: 0 };
+    const sent = { query: '', headers: {}, body: Buffer.from('{}'), nowS: 0 };
     assert.throws(() => openProvider(t).provider.readNotification(sent), apiError('SIGNATURE_INVALID'));
   });
 });

@@ -16,7 +16,7 @@ const freezeRequest = /^POST \/v1\/payment_intents$/;
 /** A notification as Stripe posts it. */
 const posted = (body: Uint8Array, signature: string, nowS: number): SentNotification => {
   const headers = { 'stripe-signature': [signature] };
-  return { method: 'POST', query: '', headers, body, nowS };
+  return { query: '', headers, body, nowS };
 };
 
 const engine: ProviderEngine = {

@@ -53,7 +53,6 @@ export interface Notifications {
   readonly method: 'GET' | 'POST';
   /** Verifies and stores a notification. Throws ApiError. */
   take(sent: {
-    readonly method: string;
     /** The query of the target; '' if there is none. It can hold the secret that authenticates the notification. */
     readonly query: string;
     readonly headers: NodeJS.Dict<string[]>;
@@ -178,7 +177,7 @@ async function respondToNotification(
   const { url = '', headersDistinct: headers } = request;
   const query = url.slice(notificationPath.length + 1);
   try {
-    await take({ method, query, headers, body: await readBody(request) });
+    await take({ query, headers, body: await readBody(request) });
   } catch (error) {
     event.isForOperator = error instanceof ApiError && error.reason === 'VALIDATION_FAILED';
     throw error;

@@ -54,8 +54,6 @@ interface Answer {
 
 type Request = (signal: AbortSignal, method: string, path: string, content?: Content) => Promise<Answer>;
 
-/** The timeout of one request in milliseconds, if the signal of the call allows more. */
-const requestTimeoutMs = 20_000;
 /** How long before its end a token is no longer used, in milliseconds. Mangopay recommends half of that. */
 const tokenMarginMs = 60_000;
 /** The largest response in bytes. A page of a hundred transactions has some 80 kB. */
@@ -94,10 +92,9 @@ function createRequests({ clientId, apiKey, url }: MangopaySettings, nowMs: () =
     secret: string,
     signal: AbortSignal,
   ): Promise<Answer> {
-    const ends = AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]);
     try {
       // A redirect would send the request with its credentials to another server.
-      const response = await fetch(`${url}/${version}${path}`, { ...init, redirect: 'error', signal: ends });
+      const response = await fetch(`${url}/${version}${path}`, { ...init, redirect: 'error', signal });
       const body = await readJson(response, [apiKey, secret]);
       return { status: response.status, headers: response.headers, body };
     } catch (error) {

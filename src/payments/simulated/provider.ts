@@ -1,6 +1,6 @@
 import { isReturn, type PaymentSnapshot } from '../../domain/payment.ts';
 import { ApiError } from '../../domain/reason.ts';
-import { every } from '../../lib/timing.ts';
+import { every, sleep } from '../../lib/timing.ts';
 import {
   type PaymentInstruction,
   type PaymentProvider,
@@ -58,22 +58,16 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
     closing.signal.throwIfAborted();
   }
 
-  /** Resolves after so long, or never; rejects when the signal is aborted or the provider closed. */
-  function sleep(ms: number | undefined, signal: AbortSignal): Promise<void> {
-    const over = AbortSignal.any([signal, closing.signal]);
-    return new Promise((resolve, reject) => {
-      const cancel = ms === undefined ? () => {} : clock.after(ms, resolve);
-      over.addEventListener('abort', () => {
-        cancel();
-        reject(over.reason);
-      });
-    });
+  /** Resolves after so long; rejects when the signal is aborted or the provider closed. */
+  async function wait(ms: number, signal: AbortSignal): Promise<void> {
+    await sleep(clock, ms, AbortSignal.any([signal, closing.signal]));
+    throwIfOver(signal);
   }
 
   async function instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot> {
     throwIfOver(signal);
     const { message, verdict = 'CONSENTED', course = {} } = behaviorFor(instruction);
-    if (message === 'SILENT') await sleep(undefined, signal);
+    if (message === 'SILENT') await wait(silenceMs, signal);
     const payment = books.change(instruction, (hold) => {
       const isFirst = recordSending(hold, instruction);
       if (isFirst && message === 'LOST_REQUEST') return undefined;
@@ -83,7 +77,7 @@ export function createSimulatedProvider({ file, clock, notify }: SimulatedOption
     if (payment === undefined) {
       throw new ProviderFailure('UNREACHABLE', 'The connection to the simulated provider broke.');
     }
-    if (message === 'SLOW') await sleep(slowAnswerMs, signal);
+    if (message === 'SLOW') await wait(slowAnswerMs, signal);
     return payment;
   }
 
@@ -139,6 +133,8 @@ interface Behavior extends Partial<Treatment> {
 
 /** How long a slow answer takes, in milliseconds. */
 const slowAnswerMs = 3_000;
+/** Longer than any call waits for an answer, in milliseconds. */
+const silenceMs = 86_400_000;
 const shortHoldMs = 5_000;
 /** The time until an event, and from one event to the next, in milliseconds. */
 const stepMs = 5_000;

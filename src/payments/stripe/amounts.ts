@@ -1,5 +1,5 @@
 import type { Violation } from '../../domain/violation.ts';
-import type { Terms } from '../provider.ts';
+import type { PaymentOrder } from '../provider.ts';
 
 /**
  * ISO 4217 codes in which Stripe charges cards, by https://docs.stripe.com/currencies. Which of them a connected account may
@@ -41,7 +41,7 @@ const most = 99_999_999n;
 const inTens: readonly string[] = ['BHD', 'JOD', 'KWD', 'OMR', 'TND'];
 
 /** Returns the bounds of Stripe that an amount breaks. */
-export function checkAmount({ amount, currency }: Pick<Terms, 'amount' | 'currency'>): Violation[] {
+export function checkAmount({ amount, currency }: Pick<PaymentOrder, 'amount' | 'currency'>): Violation[] {
   const min = least[currency] ?? 1n;
   if (amount < min || amount > most)
     return [

@@ -22,14 +22,6 @@ export type StripeClient = ReturnType<typeof createStripeClient>;
 /** The version of Stripe's API that each request names and notifications must have. The library is made for it. */
 export const apiVersion = '2026-10-28.endive';
 
-/** Returns the release of a version. Versions of one release only add to each other. */
-export function releaseOf(version: string): string {
-  return version.slice(version.indexOf('.') + 1);
-}
-
-/** The timeout of one request in milliseconds, if the signal of the call allows more. */
-const requestTimeoutMs = 20_000;
-
 /**
  * Opens the library. It accepts no signal, and its own HTTP client resends a request after its connection was closed, even
  * if retries are off. So the requests use fetch, and the signal of a call comes from the asynchronous context.
@@ -49,7 +41,6 @@ export function createStripeClient({ apiKey, url }: StripeSettings) {
     host: hostname,
     port: port || (protocol === 'http:' ? '80' : '443'),
     protocol: protocol === 'http:' ? 'http' : 'https',
-    timeout: requestTimeoutMs,
     // Reconciliation retries.
     maxNetworkRetries: 0,
     telemetry: false,

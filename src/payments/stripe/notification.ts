@@ -1,7 +1,7 @@
 import Stripe from 'stripe';
 import { ApiError } from '../../domain/reason.ts';
 import type { Notification, NotificationSubject, SentNotification } from '../provider.ts';
-import { apiVersion, releaseOf, type StripeSettings } from './client.ts';
+import { apiVersion, type StripeSettings } from './client.ts';
 import { referenceOf } from './snapshot.ts';
 
 /** The metadata that ties a PaymentIntent to its order. */
@@ -35,6 +35,9 @@ function checkKind({ object, livemode, api_version: version }: SentEvent, live: 
       `has the shape of API version ${version.slice(0, 40)}: let the webhook endpoint use ${apiVersion}`,
     );
 }
+
+/** Returns the release of a version. Versions of one release only add to each other. */
+const releaseOf = (version: string): string => version.slice(version.indexOf('.') + 1);
 
 function unfit(why: string): ApiError {
   return new ApiError('VALIDATION_FAILED', `The notification ${why}.`);

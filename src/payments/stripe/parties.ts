@@ -1,16 +1,7 @@
 import type { PartyRules } from '../../domain/party.ts';
 import type { PaymentOrder } from '../provider.ts';
 
-/** The ids at Stripe of who pays and who is paid. */
-export interface StripeIds {
-  /** On the platform's own account, like the card. */
-  readonly customer: string;
-  readonly paymentMethod: string;
-  /** The seller's connected account. */
-  readonly account: string;
-}
-
-/** How buyers and sellers are registered. */
+/** How buyers, on the platform's own account, and sellers are registered. */
 export const stripeParties: PartyRules = {
   BUYER: {
     customer: { pattern: /^cus_[A-Za-z0-9]+$/, what: 'a customer, cus_…' },
@@ -19,8 +10,8 @@ export const stripeParties: PartyRules = {
   SELLER: { account: { pattern: /^acct_[A-Za-z0-9]+$/, what: 'a connected account, acct_…' } },
 };
 
-/** Throws an Error if the buyer or the seller of an order is not registered. */
-export function idsOf({ buyer, seller }: PaymentOrder): StripeIds {
+/** The ids at Stripe of who pays and who is paid. Throws an Error if one of them is not registered. */
+export function idsOf({ buyer, seller }: PaymentOrder) {
   const { customer, paymentMethod, account } = { ...buyer, ...seller };
   if (!customer || !paymentMethod) throw unknown('buyer');
   if (!account) throw unknown('seller');

@@ -73,8 +73,8 @@ export function createStripeProvider(
 }
 
 /** Lists one PaymentIntent, which the service needs anyway: a restricted key needs no extra permission for the check. */
-async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal): Promise<Access> {
-  const ask = async (): Promise<Access> => {
+function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal): Promise<Access> {
+  return call(signal, async () => {
     try {
       await stripe.paymentIntents.list({ limit: 1 });
       return { kind: 'ACCEPTED' };
@@ -83,12 +83,7 @@ async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal):
       if (why === undefined) throw error;
       return { kind: 'REJECTED', why };
     }
-  };
-  try {
-    return await call(signal, ask);
-  } catch (error) {
-    return { kind: 'UNREACHABLE', why: error instanceof Error ? error.message : String(error) };
-  }
+  });
 }
 
 /** Why a PaymentIntent is cancelled that waits for a buyer who has no page to act on. */

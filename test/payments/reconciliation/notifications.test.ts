@@ -22,7 +22,7 @@ test('a notification is UNAVAILABLE if the provider does not name its order in t
     },
     clock,
   });
-  const sent = { method: 'GET', query: '', headers: {}, body: new Uint8Array() };
+  const sent = { query: '', headers: {}, body: new Uint8Array() };
   const taken = assert.rejects(notifications.take(sent), { reason: 'UNAVAILABLE' });
   // The sender waits for two seconds.
   assert.ok((clock.nextDueMs() ?? Number.POSITIVE_INFINITY) < 2_000);
