@@ -106,7 +106,7 @@ function shown({ escrow, review, reference, underWay }: Order) {
   return {
     escrowId,
     state: wordIn(Escrow_State, order.state),
-    byOperator: isByOperator(order) || undefined,
+    byOperator: isByOperator(order.history) || undefined,
     ...{ amount: Number(amount), filingNo, buyerId, sellerId, caller, timestamp, reference },
     underWay: underWay.map(({ kind, status }) => `${wordIn(Kinds, kind)} ${wordIn(Statuses, status)}`),
     holdExpiresAt,

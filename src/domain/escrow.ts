@@ -1,6 +1,6 @@
 import type { EscrowTerms } from './escrow-terms.ts';
 import { ApiError } from './reason.ts';
-import { ValidationError } from './violation.ts';
+import { fieldError } from './violation.ts';
 
 /** The states of an order, by where its money is. */
 export const escrowStates = ['UNPAID', 'FROZEN', 'RELEASED', 'REFUNDED', 'CLOSED'] as const;
@@ -44,11 +44,9 @@ export interface EscrowChange extends Partial<AfterPayout> {
 }
 
 /** Whether an operator confirmed the state of an order in place of the provider. */
-export function isByOperator({
-  history,
-}: {
-  readonly history: readonly { readonly payment?: unknown; readonly byOperator?: boolean | undefined }[];
-}): boolean {
+export function isByOperator(
+  history: readonly { readonly payment?: unknown; readonly byOperator?: boolean | undefined }[],
+): boolean {
   return history.findLast(({ payment }) => payment === undefined)?.byOperator === true;
 }
 
@@ -90,14 +88,4 @@ export type InstructionStatus = 'PREPARED' | 'SENT' | 'UNKNOWN' | 'CONFIRMED' | 
 export const stateConflict = (message: string): ApiError => new ApiError('ESCROW_STATE_CONFLICT', message);
 
 /** The error for an id that names no order that the caller may see. */
-export const escrowNotFound = (): ApiError =>
-  new ValidationError('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
-
-/** Rejects a change of provider if `open` orders need the current one. Throws ESCROW_STATE_CONFLICT. */
-export function rejectChangeOfProvider(before: string, open: number): void {
-  if (open === 0) return;
-  throw stateConflict(
-    `Orders are open at the provider ${before}: ${open}. Let them end there, or set ` +
-      `ARTSEAL_PAYMENT_PROVIDER to ${before}.`,
-  );
-}
+export const escrowNotFound = (): ApiError => fieldError('ESCROW_NOT_FOUND', 'escrowId', 'names no escrow.');

@@ -146,32 +146,6 @@ function nextOfDone(
   return to === 'FROZEN' || mayHoldLater ? 'QUIET' : 'NEVER';
 }
 
-/** The next step for an order, after the provider reported its status. */
-export type NextStep =
-  | { readonly kind: 'NOTHING' }
-  /** It was UNPAID for too long. */
-  | { readonly kind: 'CANCEL' }
-  | { readonly kind: 'SEND'; readonly instruction: OpenInstruction };
-
-/** Plans the next step: the newest open instruction is sent, unless an operator or the buyer has to act, or a FREEZE is overdue. */
-export function planNextStep(
-  order: Pick<OrderUnderWay, 'open'> & { readonly review: unknown; readonly nextAction: unknown },
-  isOverdue: boolean,
-): NextStep {
-  const instruction = order.open.at(-1);
-  if (order.review !== undefined || instruction === undefined) return { kind: 'NOTHING' };
-  const isFreeze = instruction.kind === 'FREEZE';
-  if (isFreeze && isOverdue) return { kind: 'CANCEL' };
-  if (isFreeze && order.nextAction !== undefined) return { kind: 'NOTHING' };
-  return { kind: 'SEND', instruction };
-}
-
-/** Why an operator has to review an order after so many attempts without a response; undefined below `attemptsMax`. */
-export function reviewOfSilence(failedAttempts: number, attemptsMax: number): string | undefined {
-  if (failedAttempts < attemptsMax) return undefined;
-  return `The provider left ${failedAttempts} attempts in a row without a response.`;
-}
-
 /**
  * The open instructions that a provider status ends. A response always ends its instruction, except a FREEZE for which the buyer
  * has to act.

@@ -39,6 +39,10 @@ export class ValidationError extends ApiError {
   }
 }
 
+/** An error about one field. `rule` completes a sentence that begins with the field. */
+export const fieldError = (reason: Reason, field: string, rule: string): ApiError =>
+  new ValidationError(reason, [{ field, rule }]);
+
 /** Throws VALIDATION_FAILED if there are violations. The message names each field once, with the first rule that it breaks. */
 export function rejectViolations(violations: readonly Violation[]): void {
   if (violations.length > 0) throw new ValidationError('VALIDATION_FAILED', violations);

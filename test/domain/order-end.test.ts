@@ -60,7 +60,7 @@ for (const end of orderEnds) {
 
 test('a state by an operator stays so until the provider reports another state', () => {
   const at = '2026-11-21T12:00:00+00:00';
-  const isMarked = (...history: Escrow['history']) => isByOperator({ history });
+  const isMarked = (...history: Escrow['history']) => isByOperator(history);
   const released = { state: 'RELEASED', at, byOperator: true } as const;
   assert.equal(isMarked({ state: 'FROZEN', at }), false);
   assert.equal(isMarked({ state: 'FROZEN', at }, released), true);

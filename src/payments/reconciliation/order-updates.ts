@@ -1,12 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { type InstructionKind, isAfterPayout, isByOperator, type NextAction } from '../../domain/escrow.ts';
-import {
-  type OpenInstruction,
-  planUpdate,
-  reviewOfSilence,
-  type UpdatePlan,
-} from '../../domain/order-update.ts';
+import { type OpenInstruction, planUpdate, type UpdatePlan } from '../../domain/order-update.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
@@ -96,11 +91,13 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies) {
       const { escrowId, state } = order;
       const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
       await execute({ kind: 'RecordUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
-      const silence = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
-      if (silence === undefined) return;
-      const why = isDamaged(error) ? `Its records are damaged: ${reasonOf(error)}` : silence;
+      const attempts = failedAttempts + 1;
+      if (attempts < limits.attemptsMax) return;
+      const why = isDamaged(error)
+        ? `Its records are damaged: ${reasonOf(error)}`
+        : `The provider left ${attempts} attempts in a row without a response.`;
       // An operator who ended the order said where the money is. If there was none, a hold may still come.
-      const isAnswered = isByOperator(order) && state !== 'CLOSED';
+      const isAnswered = isByOperator(order.history) && state !== 'CLOSED';
       if (!isAnswered) log.error({ escrowId, state, why }, 'an order needs a person');
       // A RELEASED order that is in review keeps its reason.
       const isKept = isAnswered || before.review !== undefined;

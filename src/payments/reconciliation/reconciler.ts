@@ -1,4 +1,4 @@
-import { type OpenInstruction, planNextStep } from '../../domain/order-update.ts';
+import type { OpenInstruction } from '../../domain/order-update.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import { withTimeout } from '../../lib/timing.ts';
@@ -105,14 +105,17 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
     let current = start;
     for (let step = 0; step < stepsMax; step += 1) {
       const { open, review, openedAtMs, order } = current;
-      const { nextAction } = order;
-      const deadlineMs = nextAction?.untilMs ?? openedAtMs + limits.freezeDeadlineMs;
-      const next = planNextStep({ open, review, nextAction }, clock.nowMs() >= deadlineMs);
-      if (next.kind === 'NOTHING') return;
-      if (next.kind === 'CANCEL') current = await updates.prepareCancel(current);
+      const next = open.at(-1);
+      // An operator has to act.
+      if (review !== undefined || next === undefined) return;
+      const deadlineMs = order.nextAction?.untilMs ?? openedAtMs + limits.freezeDeadlineMs;
+      const isOverdue = next.kind === 'FREEZE' && clock.nowMs() >= deadlineMs;
+      if (isOverdue) current = await updates.prepareCancel(current);
+      // The buyer has to act.
+      else if (order.nextAction !== undefined) return;
       else {
-        await requests.recordSent(next.instruction.instructionId);
-        current = await send(current, next.instruction);
+        await requests.recordSent(next.instructionId);
+        current = await send(current, next);
       }
     }
   }
@@ -124,9 +127,8 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
      */
     carryOut: async (instruction: Instruction): Promise<Instruction> => {
       const { instructionId, order } = instruction;
-      const { escrowId } = order;
       try {
-        return await inTurn(escrowId, async (before) => {
+        return await inTurn(order.escrowId, async (before) => {
           const next = before.review === undefined ? before.open.at(-1) : undefined;
           if (next?.instructionId === instructionId && next.status === 'PREPARED') {
             await requests.recordSent(instructionId);
@@ -135,7 +137,7 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
           return (await execute({ kind: 'FindInstruction', instructionId })) ?? instruction;
         });
       } catch (error) {
-        log.warn({ escrowId, why: reasonOf(error) }, 'an order is left to recovery');
+        log.warn({ escrowId: order.escrowId, why: reasonOf(error) }, 'an order is left to recovery');
         return instruction;
       }
     },

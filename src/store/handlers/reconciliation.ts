@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
-import { isByOperator, rejectChangeOfProvider, stateConflict } from '../../domain/escrow.ts';
+import { isByOperator, stateConflict } from '../../domain/escrow.ts';
 import { instructionOutcomes } from '../../domain/payment.ts';
 import { type Decision, errorToClose, planDecision, planEnd } from '../../domain/resolution.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
@@ -132,7 +132,11 @@ function createProviderChange(
     const { provider } = (await database.select().from(deployment).limit(1).get()) ?? {};
     if (provider === name) return undefined;
     const before = provider ?? firstProvider;
-    if (before !== name) rejectChangeOfProvider(before, await rows.count(isUnderWay));
+    const open = before === name ? 0 : await rows.count(isUnderWay);
+    if (open > 0)
+      throw stateConflict(
+        `Orders are open at the provider ${before}: ${open}. Let them end there, or set ARTSEAL_PAYMENT_PROVIDER to ${before}.`,
+      );
     await database.update(deployment).set({ provider: name }).run();
     return undefined;
   });
@@ -217,7 +221,7 @@ function createOperatorHandlers(
 
   /** Whether an operator confirmed that the money of an order was paid, out or back. */
   const isPaidByOperator = async ({ id, state }: EscrowRow): Promise<boolean> =>
-    state !== 'CLOSED' && isByOperator({ history: await history.of(id) });
+    state !== 'CLOSED' && isByOperator(await history.of(id));
 
   return {
     Decide: writes(async ({ by, escrowId, decision, instructionId, nowMs }) => {
