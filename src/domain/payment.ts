@@ -28,68 +28,30 @@ export type PaymentStatus =
   | 'LAPSED';
 
 /**
- * The next state of an order, by its state and the provider status; or:
- *
- * - COMPENSATE: money is held for an order that is over; it goes back to the buyer.
- * - CONTRADICTION: the status contradicts an earlier one; an operator has to review the order.
+ * The next state of an order, by its state and the provider status. COMPENSATE: money is held for an order that is over; it goes
+ * back to the buyer. Without an entry the status contradicts an earlier one; an operator has to review the order.
  */
-export const escrowMoves = {
+const escrowMoves: Record<EscrowState, Partial<Record<PaymentStatus, EscrowState | 'COMPENSATE'>>> = {
   UNPAID: {
     ABSENT: 'UNPAID',
     AWAITING_BUYER: 'UNPAID',
     VOID: 'CLOSED',
     HELD: 'FROZEN',
-    PAID_OUT: 'CONTRADICTION',
-    PARTLY_RETURNED: 'CONTRADICTION',
-    DISPUTED: 'CONTRADICTION',
     RETURNED: 'CLOSED',
     LAPSED: 'CLOSED',
   },
-  FROZEN: {
-    ABSENT: 'CONTRADICTION',
-    AWAITING_BUYER: 'CONTRADICTION',
-    VOID: 'CONTRADICTION',
-    HELD: 'FROZEN',
-    PAID_OUT: 'RELEASED',
-    PARTLY_RETURNED: 'CONTRADICTION',
-    DISPUTED: 'CONTRADICTION',
-    RETURNED: 'REFUNDED',
-    LAPSED: 'CLOSED',
-  },
-  RELEASED: {
-    ABSENT: 'CONTRADICTION',
-    AWAITING_BUYER: 'CONTRADICTION',
-    VOID: 'CONTRADICTION',
-    HELD: 'CONTRADICTION',
-    PAID_OUT: 'RELEASED',
-    PARTLY_RETURNED: 'CONTRADICTION',
-    DISPUTED: 'CONTRADICTION',
-    RETURNED: 'CONTRADICTION',
-    LAPSED: 'CONTRADICTION',
-  },
-  REFUNDED: {
-    ABSENT: 'CONTRADICTION',
-    AWAITING_BUYER: 'CONTRADICTION',
-    VOID: 'CONTRADICTION',
-    HELD: 'CONTRADICTION',
-    PAID_OUT: 'CONTRADICTION',
-    PARTLY_RETURNED: 'CONTRADICTION',
-    DISPUTED: 'CONTRADICTION',
-    RETURNED: 'REFUNDED',
-    LAPSED: 'REFUNDED',
-  },
+  FROZEN: { HELD: 'FROZEN', PAID_OUT: 'RELEASED', RETURNED: 'REFUNDED', LAPSED: 'CLOSED' },
+  RELEASED: { PAID_OUT: 'RELEASED' },
+  REFUNDED: { RETURNED: 'REFUNDED', LAPSED: 'REFUNDED' },
   CLOSED: {
     ABSENT: 'CLOSED',
     AWAITING_BUYER: 'COMPENSATE',
     VOID: 'CLOSED',
     HELD: 'COMPENSATE',
-    PAID_OUT: 'CONTRADICTION',
-    PARTLY_RETURNED: 'CONTRADICTION',
-    DISPUTED: 'CONTRADICTION',
     RETURNED: 'CLOSED',
     LAPSED: 'CLOSED',
   },
-} as const satisfies Record<EscrowState, Record<PaymentStatus, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
+};
 
 /** The next state of an order if an operator accepts a contradiction; without an entry it keeps its state, and money stays held. */
 const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, EscrowState>>>> = {
@@ -220,7 +182,7 @@ export function nextTransition(
   const move = escrowMoves[state][status];
   // Without an open RELEASE somebody else paid the seller. An operator decides whether that is a sale.
   const isUnasked = state === 'FROZEN' && status === 'PAID_OUT' && !openKinds.includes('RELEASE');
-  if (move === 'CONTRADICTION' || isUnasked) {
+  if (move === undefined || isUnasked) {
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
     return { kind: 'REVIEW', why: `The order is ${state}; the provider says ${status}.` };
   }

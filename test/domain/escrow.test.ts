@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { type EscrowState, escrowStates, type InstructionKind, pendingOf } from '../../src/domain/escrow.ts';
 import { checkTerms, partyIdBounds } from '../../src/domain/escrow-terms.ts';
 import {
-  escrowMoves,
   instructionOutcomes,
   nextTransition,
   type PaymentSnapshot,
@@ -124,7 +123,7 @@ const documentedAcceptances = new Map([
   ['FROZEN VOID', 'CLOSED'],
 ]);
 
-const statuses = Object.keys(escrowMoves.UNPAID) as PaymentStatus[];
+const statuses = Object.keys(instructionOutcomes.FREEZE) as PaymentStatus[];
 const kinds: readonly InstructionKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
 const returns: readonly (InstructionKind | undefined)[] = ['REFUND', 'CANCEL'];
 /** Every set of kinds. */

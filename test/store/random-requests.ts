@@ -3,7 +3,7 @@ import { type EscrowState, escrowStates, isAfterPayout } from '../../src/domain/
 import { eventRetentionS, eventTypes } from '../../src/domain/event.ts';
 import { planUpdate } from '../../src/domain/order-update.ts';
 import type { PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
-import { escrowMoves } from '../../src/domain/payment.ts';
+import { instructionOutcomes } from '../../src/domain/payment.ts';
 import { orderEnds } from '../../src/domain/resolution.ts';
 import type { NewKey, StoredKey } from '../../src/store/caller-commands.ts';
 import type { Instruction } from '../../src/store/escrow-commands.ts';
@@ -435,7 +435,7 @@ const likelyStatuses: Readonly<Record<EscrowState, readonly PaymentStatus[]>> = 
   CLOSED: ['VOID', 'HELD'],
 };
 
-const anyStatus = Object.keys(escrowMoves.UNPAID) as readonly PaymentStatus[];
+const anyStatus = Object.keys(instructionOutcomes.FREEZE) as readonly PaymentStatus[];
 
 function paymentOf(world: World, { order, open }: EscrowCase): PaymentSnapshot {
   const { random } = world;
