@@ -63,8 +63,26 @@ export function createCalendar(timeZone: string): Calendar {
 
   // Calls of the same second and month are the rule, and computing a zone's offset is dear.
   let second = { s: Number.NaN, timestamp: '' };
-  let month = { name: '', startsAtMs: 0, endsAtMs: 0, lengthS: 0 };
-  let year = { startsAtMs: 0, endsAtMs: 0 };
+  const monthAt = createPeriods({ day: 1 }, { months: 1 });
+  const yearAt = createPeriods({ month: 1, day: 1 }, { years: 1 });
+
+  /** Returns the function that finds the period of an instant by the fields of its first day and by its length. */
+  function createPeriods(
+    first: { month?: number; day: number },
+    length: { months?: number; years?: number },
+  ) {
+    let period = { name: '', startsAtMs: 0, endsAtMs: 0, lengthS: 0 };
+    return (atMs: number) => {
+      if (atMs < period.startsAtMs || atMs >= period.endsAtMs) {
+        const start = zoned(atMs).with(first).startOfDay();
+        const startsAtMs = start.epochMilliseconds;
+        const endsAtMs = start.add(length).startOfDay().epochMilliseconds;
+        const name = start.toPlainDate().toPlainYearMonth().toString();
+        period = { name, startsAtMs, endsAtMs, lengthS: (endsAtMs - startsAtMs) / 1000 };
+      }
+      return period;
+    };
+  }
 
   function timestamp(atMs: number): string {
     const s = Math.floor(atMs / 1000);
@@ -77,24 +95,8 @@ export function createCalendar(timeZone: string): Calendar {
   return {
     timestamp,
     date: (atMs) => dateOf(timestamp(atMs)),
-    month: (atMs) => {
-      if (atMs < month.startsAtMs || atMs >= month.endsAtMs) {
-        const start = zoned(atMs).with({ day: 1 }).startOfDay();
-        const startsAtMs = start.epochMilliseconds;
-        const endsAtMs = start.add({ months: 1 }).startOfDay().epochMilliseconds;
-        const name = start.toPlainDate().toPlainYearMonth().toString();
-        month = { name, startsAtMs, endsAtMs, lengthS: (endsAtMs - startsAtMs) / 1000 };
-      }
-      return month;
-    },
-    yearEndsAtMs: (atMs) => {
-      if (atMs < year.startsAtMs || atMs >= year.endsAtMs) {
-        const start = zoned(atMs).with({ month: 1, day: 1 }).startOfDay();
-        const endsAtMs = start.add({ years: 1 }).startOfDay().epochMilliseconds;
-        year = { startsAtMs: start.epochMilliseconds, endsAtMs };
-      }
-      return year.endsAtMs;
-    },
+    month: monthAt,
+    yearEndsAtMs: (atMs) => yearAt(atMs).endsAtMs,
     startOf: (date) => {
       if (!/^\d{4}-\d\d-\d\d$/.test(date)) return undefined;
       try {

@@ -1,21 +1,5 @@
 /** The closed dictionary of errors: every error that a caller can see has one of these reasons. */
 
-/** Connect's names of the gRPC status codes in use. */
-export type StatusCode =
-  | 'unauthenticated'
-  | 'permission_denied'
-  | 'resource_exhausted'
-  | 'invalid_argument'
-  | 'not_found'
-  | 'unimplemented'
-  | 'failed_precondition'
-  | 'unavailable'
-  | 'aborted'
-  | 'internal'
-  | 'deadline_exceeded'
-  | 'canceled'
-  | 'data_loss';
-
 /** Each reason with its HTTP status over REST and its status code over RPC. */
 export const reasons = {
   AUTH_HEADER_MISSING: { http: 401, code: 'unauthenticated' },
@@ -60,10 +44,13 @@ export const reasons = {
   TIMEOUT: { http: 504, code: 'deadline_exceeded' },
   // Only in logs, metrics and traces: the client that cancelled gets no response.
   CANCELLED: { http: 499, code: 'canceled' },
-} as const satisfies Record<string, { http: number; code: StatusCode }>;
+} as const satisfies Record<string, { http: number; code: string }>;
 
 /** A code of an error. */
 export type Reason = keyof typeof reasons;
+
+/** Connect's names of the gRPC status codes in use. */
+export type StatusCode = (typeof reasons)[Reason]['code'];
 
 /** 4xx statuses of errors that may be gone on a retry. */
 const passing: readonly number[] = [401, 403, 413, 415, 429, 499];

@@ -9,7 +9,7 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import { checkTokenTerms, scopes, scopesIn, type TokenTerms } from '../domain/token.ts';
 import { rejectViolations } from '../domain/violation.ts';
-import type { NewKey, NewPlatform, NewToken, StoredKey, StoredToken } from '../store/caller-commands.ts';
+import type { NewKey, NewPlatform, NewToken, StoredKey } from '../store/caller-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { type KeyRing, SecretNotOpened } from './key-ring.ts';
 import { mintKey, mintToken, tokenHash } from './mint.ts';
@@ -21,13 +21,6 @@ export type Issuance = ReturnType<typeof createIssuance>;
 export interface IssuedKey {
   readonly key: StoredKey;
   readonly apiSecret: string;
-}
-
-/** A token as stored, and its text. */
-export interface IssuedToken {
-  readonly stored: StoredToken;
-  /** Empty for the replay of a call: the text of its token is not stored. */
-  readonly token: string;
 }
 
 /** The credentials of a deployment's first callers. */
@@ -95,8 +88,11 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
       const [{ key }, endsAtS] = [newKey(), nowS() + overlapS];
       return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
     },
-    /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
-    issueToken: async (terms: TokenTerms, by: Actor): Promise<IssuedToken> => {
+    /**
+     * Issues a token to an internal system. `token` is its text; empty for the replay of a call, since it is not stored. Throws
+     * VALIDATION_FAILED.
+     */
+    issueToken: async (terms: TokenTerms, by: Actor) => {
       const { token, text } = newToken(terms);
       const stored = await execute({ kind: 'AddToken', by, name: terms.name, token });
       return { stored, token: stored.tokenId === token.tokenId ? text : '' };

@@ -14,12 +14,7 @@ export interface Shared {
 }
 
 /** Tokens of links. */
-export interface LinkTokens {
-  /** Makes a token that expires at `endsAtS`, Unix seconds; base64url. */
-  seal(shared: Shared, endsAtS: number): string;
-  /** Opens a token at `nowS`, Unix seconds; undefined if it has expired or is not valid. */
-  open(token: string, nowS: number): Shared | undefined;
-}
+export type LinkTokens = ReturnType<typeof createLinkTokens>;
 
 /** Unix seconds in eight bytes, the sequence in two, and the 14 characters of a filing number. */
 const bytesBeforeId = 8 + 2 + 14;
@@ -28,9 +23,10 @@ const linkBytes = bytesBeforeId + linkIdBytes;
 const context = 'evidence link';
 
 /** Creates tokens that are encrypted with `key`, 32 bytes. */
-export function createLinkTokens(key: Uint8Array): LinkTokens {
+export function createLinkTokens(key: Uint8Array) {
   return {
-    seal: ({ filingNo, sequence, linkId }, endsAtS) => {
+    /** Makes a token that expires at `endsAtS`, Unix seconds; base64url. */
+    seal: ({ filingNo, sequence, linkId }: Shared, endsAtS: number): string => {
       const numbers = Buffer.alloc(10);
       numbers.writeBigUInt64BE(BigInt(endsAtS));
       numbers.writeUInt16BE(sequence, 8);
@@ -38,7 +34,8 @@ export function createLinkTokens(key: Uint8Array): LinkTokens {
       const plain = Buffer.concat([numbers, Buffer.from(filingNo), id]);
       return sealText(key, plain, context);
     },
-    open: (token, nowS) => {
+    /** Opens a token at `nowS`, Unix seconds; undefined if it has expired or is not valid. */
+    open: (token: string, nowS: number): Shared | undefined => {
       const plain = unsealText(key, token, linkBytes, context);
       if (plain === undefined || Number(plain.readBigUInt64BE()) <= nowS) return undefined;
       return {

@@ -9,7 +9,7 @@ import type { ReadTree } from '../store.ts';
 import { keyColumns } from './callers.ts';
 import { createTreeReads } from './evidence-handlers.ts';
 import { logStateIn } from './log-handlers.ts';
-import { createNumberMetrics } from './metrics.ts';
+import { createUsedNumbers } from './metrics.ts';
 import { lastRestoration } from './restorations.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 
@@ -48,7 +48,7 @@ export async function readContent<T>(parts: Parts, year: number, lookAtLog: Look
     .all();
   const { filedAtS } = filing;
   const newest = await database.select({ filedAtS }).from(filing).orderBy(desc(filing.id)).limit(1).get();
-  const numbers = createNumberMetrics(database, filings);
+  const usedNumbers = createUsedNumbers(database);
   const log = await logStateIn(database);
   const faults = await parts.findFaults();
   // The time of a damaged log means nothing.
@@ -60,7 +60,7 @@ export async function readContent<T>(parts: Parts, year: number, lookAtLog: Look
     restoration: await lastRestoration(database),
     /** The result of `lookAtLog`. */
     foundInLog: await lookAtLog(log, createTreeReads(parts.log.read), faults),
-    numbers: { ...(await numbers.used(year)), caps: await numbers.caps(year, capsMax) } satisfies UsedNumbers,
+    numbers: { ...(await usedNumbers(year)), caps: await filings.caps(year, capsMax) } satisfies UsedNumbers,
     /** Unix milliseconds; undefined if there is none. */
     newestFilingMs: newest && newest.filedAtS * 1_000,
     /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */

@@ -158,11 +158,6 @@ function createResults(
     return atS - sinceS >= failingMaxS ? 'every attempt failed for five days' : undefined;
   }
 
-  async function disable({ id, callerId, webhookId }: WebhookRow, why: string, atMs: number): Promise<void> {
-    await rows.disable(id, why);
-    outbox.add({ type: 'webhook.disabled', callerId, atMs, webhookId });
-  }
-
   /** Records one attempt. Returns its effect on the endpoint. */
   return async function record(outcome: DeliveryResult): Promise<Effect> {
     const { id, atMs } = outcome;
@@ -173,7 +168,9 @@ function createResults(
     if (!isEnabled) return undefined;
     const fault = await faultOf(row, outcome);
     if (fault !== undefined) {
-      await disable(row, fault, atMs);
+      await rows.disable(id, fault);
+      const { callerId, webhookId } = row;
+      outbox.add({ type: 'webhook.disabled', callerId, atMs, webhookId });
       return 'DISABLED';
     }
     const isReleased =

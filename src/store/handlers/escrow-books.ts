@@ -237,14 +237,8 @@ function createInstructionLedger(database: Database) {
   });
   return {
     /** Inserts an instruction as PREPARED. */
-    prepare: async (
-      orderId: number,
-      kind: InstructionKind,
-      instructionId: string,
-      preparedAtMs: number,
-    ): Promise<void> => {
-      await insert.run({ instructionId, orderId, kind, preparedAtMs });
-    },
+    prepare: (orderId: number, kind: InstructionKind, instructionId: string, preparedAtMs: number) =>
+      insert.run({ instructionId, orderId, kind, preparedAtMs }),
     /** Changes the status of an open instruction. Returns false if it is not open. */
     move: async (
       instructionId: string,
@@ -252,9 +246,7 @@ function createInstructionLedger(database: Database) {
       reason: string | null = null,
     ): Promise<boolean> => (await move.run({ instructionId, status, reason })) === 1,
     /** Sets all SENT instructions of an order to UNKNOWN. */
-    leaveOpen: async (orderId: number): Promise<void> => {
-      await leaveOpen.run({ orderId });
-    },
+    leaveOpen: (orderId: number) => leaveOpen.run({ orderId }),
     find: (instructionId: string) => byId.get({ instructionId }),
     freezeOf: async (orderId: number): Promise<InstructionRow> => {
       const row = await freeze.get({ orderId });

@@ -140,21 +140,15 @@ function createChanges(database: Database) {
         lookUpAtMs: given.lookUpAtMs ?? null,
       })) === 1,
     /** Makes an order due at a time, unless it needs a review. */
-    makeDue: async (id: number, lookUpAtMs: number): Promise<void> => {
-      await makeDue.run({ id, lookUpAtMs });
-    },
+    makeDue: (id: number, lookUpAtMs: number) => makeDue.run({ id, lookUpAtMs }),
     /** Likewise for all orders that match. */
-    makeAllDue: async (which: SQL, lookUpAtMs: number): Promise<void> => {
-      await database.update(escrow).set({ lookUpAtMs }).where(and(which, isNotInReview)).run();
-    },
+    makeAllDue: (which: SQL, lookUpAtMs: number) =>
+      database.update(escrow).set({ lookUpAtMs }).where(and(which, isNotInReview)).run(),
     /** Likewise, unless it has had more notifications. Counts a failed attempt. */
-    leaveOpen: async (id: number, lookUpAtMs: number, notificationCount: number): Promise<void> => {
-      await leaveOpen.run({ id, lookUpAtMs, notificationCount });
-    },
+    leaveOpen: (id: number, lookUpAtMs: number, notificationCount: number) =>
+      leaveOpen.run({ id, lookUpAtMs, notificationCount }),
     /** Counts a notification and makes the order due now. */
-    noticed: async (id: number, nowMs: number): Promise<void> => {
-      await noticed.run({ id, lookUpAtMs: nowMs });
-    },
+    noticed: (id: number, nowMs: number) => noticed.run({ id, lookUpAtMs: nowMs }),
     /**
      * Likewise for the orders since a time of a buyer with these provider ids that are RELEASED or have an open RELEASE, which may
      * end before the order is looked up.

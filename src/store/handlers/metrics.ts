@@ -1,6 +1,5 @@
 import { and, asc, count, desc, eq, gt, isNotNull, lte, max, min, ne, sql } from 'drizzle-orm';
 import { type Handlers, reads } from '../engine/handlers.ts';
-import type { FilingReads } from '../engine/parts.ts';
 import { apiKey, escrow, escrowInstruction, numberSequence } from '../engine/schema.ts';
 import { type Database, named, prepare, prepareMapped } from '../engine/statement.ts';
 import {
@@ -24,7 +23,7 @@ type FinalState = (typeof finalStates)[number];
 /** The handler of metrics. */
 export function createMetricHandlers({ database, events, filings }: Parts): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
-  const numbers = createNumberMetrics(database, filings);
+  const usedNumbers = createUsedNumbers(database);
   const { inReview, holdsEnding, nextLookUp, keysEnding } = prepare(database, {
     inReview: database
       .select(named({ rows: count() }))
@@ -64,8 +63,8 @@ export function createMetricHandlers({ database, events, filings }: Parts): Hand
     ReadMetrics: reads(async ({ nowMs, year }) => {
       const nowS = Math.floor(nowMs / 1_000);
       return {
-        ...(await numbers.used(year)),
-        nearestCap: (await numbers.caps(year, 1))[0],
+        ...(await usedNumbers(year)),
+        nearestCap: (await filings.caps(year, 1))[0],
         ...(await orders(nowMs)),
         ordersInReview: (await inReview.get())?.rows ?? 0,
         holdsEnding: (await holdsEnding.get({ untilS: nowS + holdEndsS }))?.rows ?? 0,
@@ -79,8 +78,8 @@ export function createMetricHandlers({ database, events, filings }: Parts): Hand
   };
 }
 
-/** Reads the used numbers of a year, in total and by the platforms that have a cap. */
-export function createNumberMetrics(database: Database, filings: Pick<FilingReads, 'caps'>) {
+/** Returns the function that reads the used numbers of a year. */
+export function createUsedNumbers(database: Database) {
   const { lastFiling, lastEscrow } = prepare(database, {
     lastFiling: lastNumber(database),
     lastEscrow: database
@@ -88,17 +87,13 @@ export function createNumberMetrics(database: Database, filings: Pick<FilingRead
       .from(numberSequence)
       .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, sql.placeholder('year')))),
   });
-  return {
-    used: async (year: number) => ({
-      filingNumbers: Math.max(
-        Number((await lastFiling.get(numbersOf(year)))?.last?.slice(-6) ?? 0),
-        await numberFloor(database, 'FILING', year),
-      ),
-      escrowNumbers: (await lastEscrow.get({ year }))?.last ?? 0,
-    }),
-    /** The platforms that have used the greatest share of their cap on filings, `limit` at most. */
-    caps: (year: number, limit: number) => filings.caps(year, limit),
-  };
+  return async (year: number) => ({
+    filingNumbers: Math.max(
+      Number((await lastFiling.get(numbersOf(year)))?.last?.slice(-6) ?? 0),
+      await numberFloor(database, 'FILING', year),
+    ),
+    escrowNumbers: (await lastEscrow.get({ year }))?.last ?? 0,
+  });
 }
 
 function prepareOpenInstructions(database: Database): () => Promise<OpenInstructions[]> {

@@ -13,7 +13,7 @@ import {
   numberSequence,
   restoration,
 } from '../engine/schema.ts';
-import { type Database, named, prepare } from '../engine/statement.ts';
+import { type Database, prepare } from '../engine/statement.ts';
 import type { Restoration, RestorationCommands } from '../operator-commands.ts';
 import { lastNumber, numberFloor, numbersOf } from './filing-numbers.ts';
 import type { Parts } from './parts.ts';
@@ -94,13 +94,19 @@ export async function recordRestoration(
     gaps.push(await escrowGap(database, year, stretchS, restored));
   }
   const real = gaps.filter(({ after, through }) => through > after);
-  for (const gap of real)
+  for (const gap of real) {
     await database
       .insert(numberGap)
       .values({ ...gap, restorationId: id })
       .run();
-  for (const { kind, year, through: last } of real)
-    if (kind === 'ESCROW') await setEscrowSequence(database, year, last);
+    const { kind, year, through: last } = gap;
+    if (kind === 'ESCROW')
+      await database
+        .insert(numberSequence)
+        .values({ kind, year, last })
+        .onConflictDoUpdate({ target: [numberSequence.kind, numberSequence.year], set: { last } })
+        .run();
+  }
   await skipEvents();
   await database
     .update(escrow)
@@ -138,7 +144,9 @@ async function safeFilingFloor(
   stretchS: number,
   isOver: boolean,
 ): Promise<number> {
-  const times = await filingTimes(database);
+  const { filedAtS } = filing;
+  const filings = await database.select({ filedAtS }).from(filing).orderBy(asc(filedAtS)).all();
+  const times = filings.map((row) => row.filedAtS);
   const floor = safeNumberFloor(after, filingSequenceMax, busiestStretch(times, stretchS));
   if (floor < filingSequenceMax) return floor;
   // No numbers are issued for a past year.
@@ -162,42 +170,17 @@ async function escrowGap(
     .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, year)))
     .get();
   const after = newest?.last ?? 0;
-  const times = await orderTimes(database);
+  const { changedAtS, position } = escrowChange;
+  const opened = await database
+    .select({ changedAtS })
+    .from(escrowChange)
+    .where(eq(position, 1))
+    .orderBy(asc(changedAtS))
+    .all();
+  const times = opened.map((row) => row.changedAtS);
   const safe = safeNumberFloor(after, escrowSequenceMax, busiestStretch(times, stretchS));
   const floor = Math.min(safe, escrowSequenceMax);
   return { kind: 'ESCROW', year, after, through: floor + randomStretch(floor, escrowSequenceMax, random()) };
-}
-
-async function setEscrowSequence(database: Database, year: number, last: number): Promise<void> {
-  await database
-    .insert(numberSequence)
-    .values({ kind: 'ESCROW', year, last })
-    .onConflictDoUpdate({ target: [numberSequence.kind, numberSequence.year], set: { last } })
-    .run();
-}
-
-/** When filings were made, ascending Unix seconds. */
-async function filingTimes(database: Database): Promise<readonly number[]> {
-  const { filedAtS } = filing;
-  const { select } = prepare(database, {
-    select: database.select(named({ filedAtS })).from(filing).orderBy(asc(filedAtS)),
-  });
-  const rows = await select.all();
-  return rows.map((row) => row.filedAtS);
-}
-
-/** When orders were opened, ascending Unix seconds. */
-async function orderTimes(database: Database): Promise<readonly number[]> {
-  const { changedAtS, position } = escrowChange;
-  const { select } = prepare(database, {
-    select: database
-      .select(named({ changedAtS }))
-      .from(escrowChange)
-      .where(eq(position, 1))
-      .orderBy(asc(changedAtS)),
-  });
-  const rows = await select.all();
-  return rows.map((row) => row.changedAtS);
 }
 
 /** The last number of a year that was issued or skipped. */
