@@ -1,7 +1,7 @@
 import { filingSequenceMax } from './filing.ts';
 import type { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { checkRange, rejectViolations, ValidationError, type Violation } from './violation.ts';
+import { checkRange, fieldError, rejectViolations, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
@@ -24,26 +24,14 @@ export function statusAt(key: { status: KeyStatus; expiresAtS: number | null }, 
 /** Throws VALIDATION_FAILED for a revoked key, which can be neither changed nor rotated. */
 export function rejectRevoked(status: KeyStatus): void {
   if (status === 'REVOKED')
-    rejectViolations([{ field: 'keyId', rule: 'names a key that is revoked, which is final' }]);
-}
-
-/** The result of a rotation. */
-export interface Rotation {
-  /** Of the new key. */
-  readonly status: KeyStatus;
-  /** When the old key counts as revoked, Unix seconds. */
-  readonly oldEndsAtS: number;
+    throw fieldError('VALIDATION_FAILED', 'keyId', 'names a key that is revoked, which is final');
 }
 
 /**
  * Rotates a key at `nowS`: it ends at `endsAtS`, or at its earlier end. All are Unix seconds. The new key has the same status, so a
  * suspended platform stays suspended. Throws VALIDATION_FAILED for a revoked key.
  */
-export function rotate(
-  old: { status: KeyStatus; expiresAtS: number | null },
-  nowS: number,
-  endsAtS: number,
-): Rotation {
+export function rotate(old: { status: KeyStatus; expiresAtS: number | null }, nowS: number, endsAtS: number) {
   const status = statusAt(old, nowS);
   rejectRevoked(status);
   return { status, oldEndsAtS: Math.min(endsAtS, old.expiresAtS ?? endsAtS) };
@@ -89,37 +77,12 @@ export function checkCallerName(name: string): Violation[] {
   return checkText('name', name, callerNameBounds);
 }
 
-/** Throws VALIDATION_FAILED if a caller has the name of a new platform. */
-export function rejectTakenName(named: object | undefined): void {
-  if (named === undefined) return;
-  rejectViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
-}
-
-/** Throws VALIDATION_FAILED if the caller with that name is a platform, which has a tier. */
-export function rejectPlatformName(named: { readonly tier: Tier | null } | undefined): void {
-  if (named === undefined || named.tier === null) return;
-  rejectViolations([{ field: 'name', rule: 'is taken by a platform' }]);
-}
-
-/** Throws VALIDATION_FAILED if the platform of a token does not exist. */
-export function rejectUnknownPlatform(named: object | undefined): void {
-  if (named === undefined) rejectViolations([{ field: 'platform', rule: 'names no platform' }]);
-}
-
-const notFound = (field: string, rule: string): ApiError =>
-  new ValidationError('NOT_FOUND', [{ field, rule }]);
-
-/** The error of an unknown key id. */
-export const keyNotFound = (): ApiError => notFound('keyId', 'names no key.');
-
 /** The error of a name that no platform has. */
-export const platformNotFound = (): ApiError => notFound('caller', 'names no platform.');
+export const platformNotFound = (): ApiError => fieldError('NOT_FOUND', 'caller', 'names no platform.');
 
 /** The error of a name that neither a platform nor an internal system has. */
-export const callerNotFound = (): ApiError => notFound('caller', 'names no platform and no internal system.');
-
-/** The error of an unknown token id. */
-export const tokenNotFound = (): ApiError => notFound('tokenId', 'names no token.');
+export const callerNotFound = (): ApiError =>
+  fieldError('NOT_FOUND', 'caller', 'names no platform and no internal system.');
 
 /** The rules of a quota. The command line has texts of its own, since `unlimited` is a value of its option. */
 export const quotaRules = {
@@ -181,7 +144,7 @@ export function changeAgreement(agreed: PlatformLimits, change: AgreementChange)
 
 function changedCap(agreed: PlatformLimits, { filingCap, noFilingCap = false }: AgreementChange) {
   if (filingCap !== undefined && noFilingCap)
-    rejectViolations([{ field: 'filingCap', rule: 'cannot be both a number and none' }]);
+    throw fieldError('VALIDATION_FAILED', 'filingCap', 'cannot be both a number and none');
   return noFilingCap ? undefined : (filingCap ?? agreed.filingCap ?? undefined);
 }
 
@@ -189,12 +152,11 @@ function changedLimits(agreed: PlatformLimits, change: AgreementChange): AgreedL
   const { monthlyQuota, unlimited, filingCap, noFilingCap = false } = change;
   const isQuotaGiven = monthlyQuota !== undefined || unlimited;
   if (change.tier === undefined && !isQuotaGiven && filingCap === undefined && !noFilingCap)
-    rejectViolations([
-      {
-        field: 'tier',
-        rule: 'is required if neither monthlyQuota nor filingCap changes',
-      },
-    ]);
+    throw fieldError(
+      'VALIDATION_FAILED',
+      'tier',
+      'is required if neither monthlyQuota nor filingCap changes',
+    );
   const tier = change.tier === undefined ? agreed.tier : tierNamed(change.tier);
   const keepsQuota = !isQuotaGiven && tier === 'ENTERPRISE' && agreed.tier === tier;
   if (!keepsQuota) return { tier, monthlyQuota, unlimited };

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { PayoutStatus } from './escrow.ts';
 import { ApiError } from './reason.ts';
-import { ValidationError } from './violation.ts';
+import { fieldError } from './violation.ts';
 
 /** The types of events. Clients ignore types that they do not know: new ones may follow. */
 export const eventTypes = [
@@ -103,6 +103,4 @@ export function eventsExpired(oldest: number | undefined): ApiError {
 
 /** The error for a cursor after the newest event. */
 export const eventsAhead = (newest: number): ApiError =>
-  new ValidationError('VALIDATION_FAILED', [
-    { field: 'after', rule: `must not be above ${newest}, the cursor of the newest event` },
-  ]);
+  fieldError('VALIDATION_FAILED', 'after', `must not be above ${newest}, the cursor of the newest event`);

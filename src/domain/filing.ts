@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { checkMoney } from './money.ts';
 import { ApiError } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { ValidationError, type Violation } from './violation.ts';
+import type { Violation } from './violation.ts';
 
 /** The six descriptive fields of an artwork, exactly as the caller sent them. */
 export interface Artwork {
@@ -163,10 +163,6 @@ export function filingsHalted(): ApiError {
     { retryAfterS: rolledBackRetryAfterS },
   );
 }
-
-/** The error for an id that names no link to evidence that the caller may revoke. */
-export const linkNotFound = (): ApiError =>
-  new ValidationError('LINK_NOT_FOUND', [{ field: 'linkId', rule: 'names no link.' }]);
 
 /** The error for a record that does not exist or that the caller may not see. Sequence 1 is the filing itself. */
 export function recordNotFound(sequence: number): ApiError {

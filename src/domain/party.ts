@@ -1,7 +1,6 @@
 import { type PartyRole, partyIdBounds } from './escrow-terms.ts';
-import type { ApiError } from './reason.ts';
 import { checkText } from './text.ts';
-import { ValidationError, type Violation } from './violation.ts';
+import type { Violation } from './violation.ts';
 
 /** The roles that a party is registered in. */
 export const partyRoles = ['BUYER', 'SELLER'] as const satisfies readonly PartyRole[];
@@ -73,11 +72,6 @@ function checkProviderIds(providerIds: ProviderIds, rules: PartyRules[PartyRole]
   return hasOthers ? [...wanted, { field: 'providerIds', rule: `must have ${takes}, and no other` }] : wanted;
 }
 
-/** Whether a party has a provider id for each member. */
-export function hasProviderIds(providerIds: ProviderIds, members: readonly string[]): boolean {
-  return members.every((member) => Object.hasOwn(providerIds, member));
-}
-
 /** The parties of an order that are not registered. A party of another platform gets the same message. */
 export function unknownParties(found: {
   readonly buyer: object | undefined;
@@ -100,9 +94,3 @@ export function sameParty(buyer: ProviderIds, seller: ProviderIds): Violation[] 
   const rule = `must differ from buyerId at the payment provider: both are registered with the same ${shared.join(' and ')}`;
   return [{ field: 'sellerId', rule }];
 }
-
-/** The error for a party that is not registered. */
-export const partyNotFound = (): ApiError =>
-  new ValidationError('NOT_FOUND', [
-    { field: 'partyId', rule: 'is not registered for that platform and role.' },
-  ]);

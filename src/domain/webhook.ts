@@ -1,7 +1,6 @@
 import { type EventType, eventTypes } from './event.ts';
-import { ApiError } from './reason.ts';
 import { checkText } from './text.ts';
-import { ValidationError, type Violation } from './violation.ts';
+import type { Violation } from './violation.ts';
 
 /** The most endpoints that a caller may have. */
 export const webhooksMax = 10;
@@ -82,39 +81,3 @@ export const urlSealId = (webhookId: string): string => webhookId + urlSealEnd;
 /** The endpoint whose URL is encrypted for an id; undefined if none is. */
 export const webhookOfUrlSeal = (sealId: string): string | undefined =>
   sealId.endsWith(urlSealEnd) ? sealId.slice(0, -urlSealEnd.length) : undefined;
-
-/** The error for an id of no endpoint, or of another caller's. */
-export const webhookNotFound = (): ApiError =>
-  new ValidationError('WEBHOOK_NOT_FOUND', [{ field: 'webhookId', rule: 'names no webhook.' }]);
-
-/** The error for an endpoint above `webhooksMax`. */
-export const webhooksExhausted = (): ApiError =>
-  new ApiError('WEBHOOKS_EXHAUSTED', `A caller has ${webhooksMax} webhooks at most: delete one first.`);
-
-/** The error for sending to a disabled endpoint. */
-export const webhookDisabled = (): ApiError =>
-  new ApiError('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');
-
-/** The error for sending an event whose type the endpoint's filter excludes. */
-export const typeNotSent = (type: EventType): ApiError =>
-  new ValidationError('VALIDATION_FAILED', [
-    { field: 'sequence', rule: `names an event of type ${type}, to which the webhook does not subscribe` },
-  ]);
-
-/** The error for sending an event that does not exist yet. `newest` is the newest sequence. */
-export const eventNotStored = (newest: number): ApiError =>
-  new ValidationError('VALIDATION_FAILED', [
-    { field: 'sequence', rule: `must be at most ${newest}, the sequence of the newest event` },
-  ]);
-
-/** The error for sending an event that was deleted. */
-export const eventNotKept = (): ApiError =>
-  new ValidationError('EVENTS_EXPIRED', [
-    { field: 'sequence', rule: 'is of an expired event: events are kept for 30 days' },
-  ]);
-
-/** The error for sending the events since a time before the oldest event. */
-export const timeNotKept = (): ApiError =>
-  new ValidationError('EVENTS_EXPIRED', [
-    { field: 'since', rule: 'must not be more than 30 days ago: events are kept for 30 days' },
-  ]);

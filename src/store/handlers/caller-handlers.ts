@@ -6,12 +6,11 @@ import {
   type KeyStatus,
   type PlatformLimits,
   type PlatformStatus,
-  rejectPlatformName,
   rejectRevoked,
-  rejectTakenName,
-  rejectUnknownPlatform,
   rotate,
 } from '../../domain/caller.ts';
+import { fieldError } from '../../domain/violation.ts';
+import { webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type {
   CallerCommands,
   NewKey,
@@ -24,12 +23,11 @@ import type {
 } from '../caller-commands.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { oldestFirst, pageOf } from '../engine/paging.ts';
-import { apiKey, caller, serviceToken, usage } from '../engine/schema.ts';
+import { apiKey, caller, logKey, serviceToken, usage, webhook } from '../engine/schema.ts';
+import { type Database, prepare } from '../engine/statement.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import { createCallerRows, isPlatform, platformColumns, writeScopes } from './callers.ts';
-import { replaceLogSeal } from './log-handlers.ts';
 import type { Parts } from './parts.ts';
-import { replaceWebhookSeal } from './webhooks.ts';
 
 type CallerRows = ReturnType<typeof createCallerRows>;
 
@@ -73,7 +71,10 @@ function createAdditions(
     { name, tier, monthlyQuota, filingCap }: NewPlatform,
     key: NewKey,
   ): Promise<StoredKey> {
-    rejectTakenName(await find(name));
+    if ((await find(name)) !== undefined) {
+      const rule = 'is taken; rotate a key of that caller to issue another';
+      throw fieldError('VALIDATION_FAILED', 'name', rule);
+    }
     const { id } = await database
       .insert(caller)
       .values({ name, tier, monthlyQuota: monthlyQuota ?? null, filingCap: filingCap ?? null })
@@ -90,9 +91,11 @@ function createAdditions(
     { sha256, platform, scopes, ...token }: NewToken,
   ): Promise<StoredToken> {
     const known = await find(name);
-    rejectPlatformName(known);
+    // Only platforms have a tier.
+    if (known && known.tier !== null) throw fieldError('VALIDATION_FAILED', 'name', 'is taken by a platform');
     const actsFor = platform === undefined ? undefined : await findPlatform(platform);
-    if (platform !== undefined) rejectUnknownPlatform(actsFor);
+    if (platform !== undefined && actsFor === undefined)
+      throw fieldError('VALIDATION_FAILED', 'platform', 'names no platform');
     const { id: callerId } =
       known ?? (await database.insert(caller).values({ name }).returning({ id: caller.id }).get());
     await database
@@ -160,21 +163,18 @@ function createKeyHandlers(
   { database, recordAudit, outbox }: Parts,
   { keys, requireKey, insertKey }: CallerRows,
 ): Handlers<'ListKeys' | 'RotateKey' | 'SetKeyStatus' | 'FindKey' | 'ReplaceSeals'> {
+  const replacements = prepareReplacements(database);
+
   /** Returns whether the ciphertext was still `from`, and is replaced. */
   async function replaceSeal({ keyId, from, to }: NewSeal): Promise<boolean> {
-    const isAsGiven = and(eq(apiKey.keyId, keyId), eq(apiKey.sealedSecret, Buffer.from(from)));
-    const replaced = await database
-      .update(apiKey)
-      .set({ sealedSecret: Buffer.from(to) })
-      .where(isAsGiven)
-      .returning({ id: apiKey.id })
-      .all();
-    const seal = { keyId, from, to };
-    return (
-      replaced.length > 0 ||
-      (await replaceLogSeal(database, seal)) ||
-      (await replaceWebhookSeal(database, seal))
-    );
+    const values = {
+      keyId,
+      from: Buffer.from(from),
+      to: Buffer.from(to),
+      webhookId: webhookOfUrlSeal(keyId) ?? null,
+    };
+    for (const replacement of replacements) if ((await replacement.run(values)) > 0) return true;
+    return false;
   }
 
   return {
@@ -212,6 +212,39 @@ function createKeyHandlers(
       return keyIds.length;
     }),
   };
+}
+
+/** Prepares the replacement of a ciphertext in each of the columns that have some. */
+function prepareReplacements(database: Database) {
+  const from = sql.placeholder('from');
+  const to = sql`${sql.placeholder('to')}`;
+  const isKey = eq(apiKey.keyId, sql.placeholder('keyId'));
+  const isLogKey = eq(logKey.vkey, sql.placeholder('keyId'));
+  const isOfWebhook = eq(webhook.webhookId, sql.placeholder('keyId'));
+  const isOfUrl = eq(webhook.webhookId, sql.placeholder('webhookId'));
+  const statements = prepare(database, {
+    key: database
+      .update(apiKey)
+      .set({ sealedSecret: to })
+      .where(and(isKey, eq(apiKey.sealedSecret, from))),
+    logKey: database
+      .update(logKey)
+      .set({ sealedSeed: to })
+      .where(and(isLogKey, eq(logKey.sealedSeed, from))),
+    secret: database
+      .update(webhook)
+      .set({ sealedSecret: to })
+      .where(and(isOfWebhook, eq(webhook.sealedSecret, from))),
+    previousSecret: database
+      .update(webhook)
+      .set({ previousSecret: to })
+      .where(and(isOfWebhook, eq(webhook.previousSecret, from))),
+    url: database
+      .update(webhook)
+      .set({ sealedUrl: to })
+      .where(and(isOfUrl, eq(webhook.sealedUrl, from))),
+  });
+  return Object.values(statements);
 }
 
 function createTokenHandlers(
@@ -252,16 +285,18 @@ const platformActions = {
 } as const satisfies Record<PlatformStatus, string>;
 
 /** A key as the audit log shows it: without its secret. */
-const auditedKey = ({ caller, tier, monthlyQuota, filingCap, status, expiresAtS }: StoredKey) => ({
-  platform: caller,
-  tier,
-  monthlyQuota: monthlyQuota ?? 'unlimited',
-  filingCap: filingCap ?? 'none',
-  status,
-  expiresAtS,
+const auditedKey = (key: StoredKey) => ({
+  platform: key.caller,
+  ...auditedPlatform(key),
+  expiresAtS: key.expiresAtS,
 });
 
-const auditedPlatform = ({ tier, monthlyQuota, filingCap, status }: Platform) => ({
+const auditedPlatform = ({
+  tier,
+  monthlyQuota,
+  filingCap,
+  status,
+}: PlatformLimits & { readonly status: KeyStatus }) => ({
   tier,
   monthlyQuota: monthlyQuota ?? 'unlimited',
   filingCap: filingCap ?? 'none',

@@ -1,13 +1,8 @@
 import { and, eq, getTableColumns, isNotNull, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
-import {
-  type KeyStatus,
-  keyNotFound,
-  platformNotFound,
-  type Tier,
-  tokenNotFound,
-} from '../../domain/caller.ts';
+import { type KeyStatus, platformNotFound, type Tier } from '../../domain/caller.ts';
 import { type Scope, scopesIn } from '../../domain/token.ts';
+import { fieldError } from '../../domain/violation.ts';
 import type { NewKey, Platform, StoredKey, StoredToken } from '../caller-commands.ts';
 import { apiKey, caller, serviceToken } from '../engine/schema.ts';
 import type { Database } from '../engine/statement.ts';
@@ -80,7 +75,7 @@ export function createCallerRows(database: Database) {
       .where(or(eq(apiKey.keyId, name), eq(apiKey.apiKey, name)))
       .limit(1)
       .get();
-    if (key === undefined) throw keyNotFound();
+    if (key === undefined) throw fieldError('NOT_FOUND', 'keyId', 'names no key.');
     return key;
   }
 
@@ -108,7 +103,7 @@ export function createCallerRows(database: Database) {
     /** Throws NOT_FOUND. */
     requireToken: async (tokenId: string): Promise<StoredToken> => {
       const token = await tokens().where(eq(serviceToken.tokenId, tokenId)).get();
-      if (token === undefined) throw tokenNotFound();
+      if (token === undefined) throw fieldError('NOT_FOUND', 'tokenId', 'names no token.');
       return token;
     },
   };

@@ -3,7 +3,7 @@ import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
 import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { type EscrowTerms, type PartyRole, rejectUnsaleable } from '../../domain/escrow-terms.ts';
-import { hasProviderIds, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
+import { type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { rejectViolations } from '../../domain/violation.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
@@ -63,7 +63,8 @@ function createEscrowHandlers(
   async function registered(callerId: number, { buyerId, sellerId }: EscrowTerms, needed: PartyMembers) {
     const find = async (role: PartyRole, partyId: string) => {
       const found = await parties.find(callerId, role, partyId);
-      return found && hasProviderIds(found.providerIds, needed[role]) ? found : undefined;
+      const hasAll = found && needed[role].every((member) => Object.hasOwn(found.providerIds, member));
+      return hasAll ? found : undefined;
     };
     return { buyer: await find('BUYER', buyerId), seller: await find('SELLER', sellerId) };
   }

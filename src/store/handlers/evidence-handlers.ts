@@ -1,5 +1,5 @@
 import { and, desc, eq, getTableColumns, gt, inArray, lte } from 'drizzle-orm';
-import { filingErased, linkNotFound, recordNotFound } from '../../domain/filing.ts';
+import { filingErased, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
   consistencyPath,
@@ -8,6 +8,7 @@ import {
   rootOf,
   subtreesOf,
 } from '../../domain/merkle.ts';
+import { fieldError } from '../../domain/violation.ts';
 import { RecordDamaged } from '../engine/failure.ts';
 import { toFiling } from '../engine/filings.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
@@ -276,7 +277,7 @@ function createLinkHandlers(
           ),
         )
         .get();
-      if (row === undefined) throw linkNotFound();
+      if (row === undefined) throw fieldError('LINK_NOT_FOUND', 'linkId', 'names no link.');
       const before = toLink(row);
       if (before.revokedAtS !== null) return before;
       const revokedAtS = by.atS;

@@ -1,6 +1,5 @@
 import { and, asc, desc, eq, gt, type InferInsertModel, isNotNull, isNull, lt, ne, sql } from 'drizzle-orm';
 import { ApiError } from '../../domain/reason.ts';
-import type { NewSeal } from '../caller-commands.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { logCheckpoint, logEvent, logKey, logOrigin, restoration } from '../engine/schema.ts';
 import { choose, type Database, named, prepare } from '../engine/statement.ts';
@@ -70,18 +69,6 @@ export async function logStateIn(database: Database): Promise<LogState> {
     .get();
   const keys = await logKeysIn(database);
   return { origin, names, keys, newest, forkedAfter, restoredFromS: restored?.takenAtS };
-}
-
-/** Replaces the ciphertext of the key with that verifier key if it is as given. Returns whether it was. */
-export async function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal): Promise<boolean> {
-  const isAsGiven = and(eq(logKey.vkey, keyId), eq(logKey.sealedSeed, Buffer.from(from)));
-  const replaced = await database
-    .update(logKey)
-    .set({ sealedSeed: Buffer.from(to) })
-    .where(isAsGiven)
-    .returning({ id: logKey.id })
-    .all();
-  return replaced.length > 0;
 }
 
 /** Handlers of origins, keys and checkpoints of the evidence log. They run once a second at most, so most are not prepared. */

@@ -1,8 +1,8 @@
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm';
 import { callerNotFound } from '../../domain/caller.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
-import { type NewParty, type ProviderIds, partyNotFound } from '../../domain/party.ts';
-import { rejectViolations, type Violation } from '../../domain/violation.ts';
+import type { NewParty, ProviderIds } from '../../domain/party.ts';
+import { fieldError, rejectViolations, type Violation } from '../../domain/violation.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { oldestFirst, pageOf } from '../engine/paging.ts';
 import { caller, filing, party } from '../engine/schema.ts';
@@ -120,7 +120,8 @@ export function createPartyHandlers(
     }),
     RemoveParty: writes(async ({ caller: name, role, partyId, by }) => {
       const found = await register.find(await callerOf(name), role, partyId);
-      if (found === undefined) throw partyNotFound();
+      if (found === undefined)
+        throw fieldError('NOT_FOUND', 'partyId', 'is not registered for that platform and role.');
       const { id, providerIds, addedAtS } = found;
       await end.run({ id, removedAtS: by.atS });
       await recordAudit(by, 'party remove', subjectOf(name, { role, partyId }), { before: providerIds });

@@ -1,16 +1,21 @@
-import { and, count, desc, eq, gte, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  count,
+  desc,
+  eq,
+  getTableColumns,
+  gte,
+  inArray,
+  isNotNull,
+  lt,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
-import {
-  eventNotKept,
-  eventNotStored,
-  isSent,
-  timeNotKept,
-  typeNotSent,
-  webhookDisabled,
-  webhooksExhausted,
-  webhooksMax,
-} from '../../domain/webhook.ts';
+import { ApiError } from '../../domain/reason.ts';
+import { fieldError } from '../../domain/violation.ts';
+import { isSent, webhooksMax } from '../../domain/webhook.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { newestFirst, oldestFirst, pageOf } from '../engine/paging.ts';
 import { deployment, webhook, webhookDelivery } from '../engine/schema.ts';
@@ -32,17 +37,15 @@ import type { Parts } from './parts.ts';
 import { readEventTypes, toWebhook, type WebhookRow, writeEventTypes } from './webhooks.ts';
 
 /** The columns of a StoredDelivery. */
-const deliveryColumns = {
-  sequence: webhookDelivery.sequence,
-  type: webhookDelivery.type,
-  status: webhookDelivery.status,
-  attempts: webhookDelivery.attempts,
-  lastAttemptAtMs: webhookDelivery.lastAttemptAtMs,
-  nextAttemptAtMs: webhookDelivery.nextAttemptAtMs,
-  httpStatus: webhookDelivery.httpStatus,
-  answer: webhookDelivery.response,
-  error: webhookDelivery.error,
-};
+const {
+  webhook: _,
+  resource: _1,
+  eventAtS: _2,
+  response: answer,
+  ...others
+} = getTableColumns(webhookDelivery);
+/** The columns of a StoredDelivery. */
+const deliveryColumns = { ...others, answer };
 
 /** Deliveries that a page with a status filter reads, at most. The page may then be short without being the last. */
 const listedMax = 10_000;
@@ -62,7 +65,10 @@ export function createWebhookHandlers(parts: Parts): Handlers<ManagingCommands> 
   return {
     AddWebhook: writes(
       async ({ owner, webhook: { eventTypes, sealedSecret, origin, sealedUrl, ...given } }) => {
-        if ((await webhooksOf(owner)) >= webhooksMax) throw webhooksExhausted();
+        if ((await webhooksOf(owner)) >= webhooksMax) {
+          const message = `A caller has ${webhooksMax} webhooks at most: delete one first.`;
+          throw new ApiError('WEBHOOKS_EXHAUSTED', message);
+        }
         const { id } = await database
           .update(deployment)
           .set({ newestWebhook: sql`${deployment.newestWebhook} + 1` })
@@ -269,10 +275,17 @@ function createRedelivery({
     nowMs: number,
   ): Promise<Redelivery> {
     const newest = await events.newest(callerId);
-    if (sequence > newest) throw eventNotStored(newest);
+    if (sequence > newest) {
+      const rule = `must be at most ${newest}, the sequence of the newest event`;
+      throw fieldError('VALIDATION_FAILED', 'sequence', rule);
+    }
     const event = await events.at(callerId, sequence);
-    if (event === undefined) throw eventNotKept();
-    if (!isSent(readEventTypes(eventTypes), event.type)) throw typeNotSent(event.type);
+    if (event === undefined)
+      throw fieldError('EVENTS_EXPIRED', 'sequence', 'is of an expired event: events are kept for 30 days');
+    if (!isSent(readEventTypes(eventTypes), event.type)) {
+      const rule = `names an event of type ${event.type}, to which the webhook does not subscribe`;
+      throw fieldError('VALIDATION_FAILED', 'sequence', rule);
+    }
     // Events after the cursor are going to be sent anyway.
     const isChanged = sequence <= cursor && (await send(id, event, nowMs));
     return { count: 1, rest: undefined, isChanged };
@@ -300,10 +313,14 @@ function createRedelivery({
   }
 
   return async (webhook, which, nowMs) => {
-    if (webhook.status === 'DISABLED') throw webhookDisabled();
+    if (webhook.status === 'DISABLED')
+      throw new ApiError('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');
     if ('sequence' in which) return sendOne(webhook, which.sequence, nowMs);
     if ('after' in which) return sendRange(webhook, which, nowMs);
-    if (which.sinceMs < nowMs - eventRetentionS * 1_000) throw timeNotKept();
+    if (which.sinceMs < nowMs - eventRetentionS * 1_000) {
+      const rule = 'must not be more than 30 days ago: events are kept for 30 days';
+      throw fieldError('EVENTS_EXPIRED', 'since', rule);
+    }
     const range = { after: await events.before(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
     return sendRange(webhook, range, nowMs);
   };

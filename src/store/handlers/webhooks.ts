@@ -1,7 +1,7 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { PlatformStatus } from '../../domain/caller.ts';
-import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '../../domain/webhook.ts';
-import type { NewSeal } from '../caller-commands.ts';
+import { fieldError } from '../../domain/violation.ts';
+import { type EventFilter, typesIn } from '../../domain/webhook.ts';
 import { caller, webhook, webhookDelivery } from '../engine/schema.ts';
 import { type Database, named, prepare } from '../engine/statement.ts';
 import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
@@ -60,7 +60,7 @@ export function createWebhookRows(database: Database) {
       const row = await select()
         .where(and(eq(webhook.webhookId, webhookId), isOwn))
         .get();
-      if (row === undefined) throw webhookNotFound();
+      if (row === undefined) throw fieldError('WEBHOOK_NOT_FOUND', 'webhookId', 'names no webhook.');
       return row;
     },
     /** The endpoint with a row id; undefined if it was deleted. */
@@ -84,30 +84,4 @@ export function createWebhookRows(database: Database) {
         .run();
     },
   };
-}
-
-/** Replaces the ciphertext of an endpoint's current or previous secret, or of its URL. Returns whether one was still `from`. */
-export async function replaceWebhookSeal(database: Database, { keyId, from, to }: NewSeal): Promise<boolean> {
-  const [given, sealed] = [Buffer.from(from), Buffer.from(to)];
-  const isNamed = eq(webhook.webhookId, keyId);
-  const isUrlNamed = eq(webhook.webhookId, webhookOfUrlSeal(keyId) ?? '');
-  const replaced = [
-    database
-      .update(webhook)
-      .set({ sealedSecret: sealed })
-      .where(and(isNamed, eq(webhook.sealedSecret, given))),
-    database
-      .update(webhook)
-      .set({ previousSecret: sealed })
-      .where(and(isNamed, eq(webhook.previousSecret, given))),
-    database
-      .update(webhook)
-      .set({ sealedUrl: sealed })
-      .where(and(isUrlNamed, eq(webhook.sealedUrl, given))),
-  ];
-  for (const update of replaced) {
-    const changed = await update.returning({ id: webhook.id }).all();
-    if (changed.length > 0) return true;
-  }
-  return false;
 }
