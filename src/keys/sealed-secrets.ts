@@ -1,11 +1,11 @@
 import type { Actor } from '../domain/audit-entry.ts';
 import { statusAt } from '../domain/caller.ts';
 import { urlSealId } from '../domain/webhook.ts';
-import type { StoredKey } from '../store/caller-commands.ts';
+import type { NewSeal, StoredKey } from '../store/caller-commands.ts';
 import type { LogState } from '../store/log-commands.ts';
-import { allOf, type Page, type PageQuery } from '../store/paging.ts';
+import { allOf } from '../store/paging.ts';
 import type { Execute } from '../store/store.ts';
-import type { StoredWebhook } from '../store/webhook-commands.ts';
+import type { SealedUrl, StoredWebhook } from '../store/webhook-commands.ts';
 import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
 
 /** The stored secrets are encrypted with other master keys. */
@@ -21,18 +21,13 @@ export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 's
  * `urlSealId`, and the keys of the evidence log by verifier key.
  */
 export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
-  for (const list of listsOf(execute)) yield* allOf(list);
+  yield* allOf((page) => execute({ kind: 'ListKeys', page }));
+  for await (const one of allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page }))) {
+    yield* sealedWebhookSecrets(one);
+    yield* sealedWebhookUrl(one);
+  }
   yield* sealedLogKeys(await execute({ kind: 'GetLog' }));
 }
-
-/** The lists of encrypted secrets that have pages. */
-const listsOf = (execute: Execute): readonly ((page: PageQuery) => Promise<Page<SealedKey>>)[] => [
-  (page) => execute({ kind: 'ListKeys', page }),
-  async (page) => {
-    const { items, next } = await execute({ kind: 'ListWebhooks', owner: undefined, page });
-    return { items: items.flatMap((one) => [...sealedWebhookSecrets(one), ...sealedWebhookUrl(one)]), next };
-  },
-];
 
 /** The current and the previous signing secret of a webhook. */
 export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey[] {
@@ -43,7 +38,7 @@ export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey
     : [current, { ...current, sealedSecret: previousSecret, expiresAtS: previousEndsAtS }];
 }
 
-/** The URL of a webhook, if it is encrypted. */
+/** The encrypted URL of a webhook. */
 export function sealedWebhookUrl({ webhookId, caller, sealedUrl }: StoredWebhook): readonly SealedKey[] {
   return [
     { keyId: urlSealId(webhookId), caller, sealedSecret: sealedUrl, status: 'ACTIVE', expiresAtS: null },
@@ -68,7 +63,7 @@ export interface Seals {
   readonly needed: number;
 }
 
-/** Keys or webhooks that are re-encrypted in one request. Other requests wait for it. */
+/** Secrets that are re-encrypted in one request. Other requests wait for it. */
 const sealsPerRequest = 200;
 
 /** Opens the secret of every key that is valid at `nowS`, Unix seconds. Throws MasterKeyError for the first that does not open. */
@@ -119,25 +114,29 @@ export function countSeals(keys: readonly SealedKey[], nowS: number): readonly S
 export async function reencryptSecrets(execute: Execute, keyRing: KeyRing, by: Actor): Promise<number> {
   const [{ name: masterKey }] = keyRing.masterKeys;
   let reencrypted = 0;
-  async function reencrypt(keys: readonly SealedKey[]): Promise<void> {
-    const seals = keys.flatMap((key) => newSeals(key, keyRing));
-    if (seals.length > 0) reencrypted += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
+  let seals: NewSeal[] = [];
+  for await (const key of sealedKeys(execute)) {
+    const { keyId, sealedSecret: from } = key;
+    const secret = sealingKeyName(from) === masterKey ? undefined : secretOf(key, keyRing);
+    if (secret === undefined) continue;
+    seals.push({ keyId, from, to: keyRing.seal(secret, keyId) });
+    if (seals.length < sealsPerRequest) continue;
+    reencrypted += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
+    seals = [];
   }
-  for (const list of listsOf(execute)) {
-    let from: number | undefined;
-    do {
-      const page = await list({ from, size: sealsPerRequest });
-      await reencrypt(page.items);
-      from = page.next;
-    } while (from !== undefined);
-  }
-  await reencrypt(sealedLogKeys(await execute({ kind: 'GetLog' })));
+  if (seals.length > 0) reencrypted += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
   return reencrypted;
 }
 
-function newSeals(key: SealedKey, keyRing: KeyRing) {
-  const { keyId, sealedSecret: from } = key;
-  const [{ name }] = keyRing.masterKeys;
-  const secret = sealingKeyName(from) === name ? undefined : secretOf(key, keyRing);
-  return secret === undefined ? [] : [{ keyId, from, to: keyRing.seal(secret, keyId) }];
+/** Encrypts the URL of an endpoint. */
+export function sealUrl(keyRing: Pick<KeyRing, 'seal'>, webhookId: string, url: string): SealedUrl {
+  return { origin: new URL(url).origin, sealedUrl: keyRing.seal(url, urlSealId(webhookId)) };
+}
+
+/** The URL of an endpoint. Throws SecretNotOpened. */
+export function openUrl(
+  keyRing: Pick<KeyRing, 'open'>,
+  { webhookId, sealedUrl }: Pick<StoredWebhook, 'webhookId' | 'sealedUrl'>,
+): string {
+  return keyRing.open(sealedUrl, urlSealId(webhookId)).export().toString();
 }

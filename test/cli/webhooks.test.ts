@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
 import { newWebhookSecret } from '../../src/events/webhooks/signature.ts';
-import { sealUrl } from '../../src/keys/webhook-urls.ts';
+import { sealUrl } from '../../src/keys/sealed-secrets.ts';
 import { openRegistry } from '../../src/operations/registry.ts';
 import { startServer } from '../events/webhooks/receiver.ts';
 import { toFile } from '../store/promises/fixtures.ts';

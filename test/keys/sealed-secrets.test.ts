@@ -7,10 +7,11 @@ import {
   checkSealedSecrets,
   countSeals,
   MasterKeyError,
+  openUrl,
   reencryptSecrets,
   sealedKeys,
+  sealUrl,
 } from '../../src/keys/sealed-secrets.ts';
-import { openUrl, sealUrl } from '../../src/keys/webhook-urls.ts';
 import type { NewSeal } from '../../src/store/caller-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
 import { executorOf } from '../../src/store/store.ts';

@@ -10,7 +10,7 @@ import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
 import { OpenCalls } from '../../src/http/listen/open-calls.ts';
-import { sealUrl } from '../../src/keys/webhook-urls.ts';
+import { sealUrl } from '../../src/keys/sealed-secrets.ts';
 import { writeBackupStatus } from '../../src/operations/backup/standing.ts';
 import type { Access } from '../../src/payments/provider.ts';
 import { metrics } from '../../src/telemetry/metrics/metrics.ts';

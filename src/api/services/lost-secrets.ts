@@ -15,8 +15,8 @@ import {
   sealedLogKeys,
   sealedWebhookSecrets,
   sealedWebhookUrl,
+  sealUrl,
 } from '../../keys/sealed-secrets.ts';
-import { sealUrl } from '../../keys/webhook-urls.ts';
 import type { StoredKey } from '../../store/caller-commands.ts';
 import { allOf } from '../../store/paging.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';

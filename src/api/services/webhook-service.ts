@@ -12,7 +12,7 @@ import {
 import { newWebhookSecret } from '../../events/webhooks/signature.ts';
 import { SecretNotOpened } from '../../keys/key-ring.ts';
 import { mintWebhookId } from '../../keys/mint.ts';
-import { openUrl, sealUrl } from '../../keys/webhook-urls.ts';
+import { openUrl, sealUrl } from '../../keys/sealed-secrets.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { type Call, type Implementation, implement } from '../operation.ts';

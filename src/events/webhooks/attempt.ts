@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import { retryDelaysS, retryJitter } from '../../domain/webhook.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
-import { openUrl } from '../../keys/webhook-urls.ts';
+import { openUrl } from '../../keys/sealed-secrets.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import type { Outgoing } from './outgoing.ts';
 import { signatureHeaders } from './signature.ts';

@@ -7,7 +7,7 @@ import { unavailable } from '../../../src/domain/reason.ts';
 import { retryDelaysS } from '../../../src/domain/webhook.ts';
 import { type Attempt, type AttemptResult, createAttempts } from '../../../src/events/webhooks/attempt.ts';
 import { sendingLimits } from '../../../src/events/webhooks/limits.ts';
-import { sealUrl } from '../../../src/keys/webhook-urls.ts';
+import { sealUrl } from '../../../src/keys/sealed-secrets.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { type Command, type Execute, perform, type Store } from '../../../src/store/store.ts';

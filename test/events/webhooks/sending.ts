@@ -7,7 +7,7 @@ import type { Attempt, WebhookMessage } from '../../../src/events/webhooks/attem
 import { type SendingLimits, sendingLimits } from '../../../src/events/webhooks/limits.ts';
 import { Sender } from '../../../src/events/webhooks/sender.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
-import { sealUrl } from '../../../src/keys/webhook-urls.ts';
+import { sealUrl } from '../../../src/keys/sealed-secrets.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EventWithCaller } from '../../../src/store/event-commands.ts';
 import { type Execute, executorOf, type Store } from '../../../src/store/store.ts';
