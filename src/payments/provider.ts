@@ -33,7 +33,7 @@ export interface PaymentProvider {
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
   /** Returns where the money of an order is now. */
   lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
-  readonly notificationMethod: NotificationMethod;
+  readonly notificationMethod: 'GET' | 'POST';
   /**
    * Reads a notification. Throws SIGNATURE_INVALID if it is not from the provider or too old; INVALID_JSON if it cannot be read;
    * VALIDATION_FAILED, with what to change at the provider, if this deployment does not accept its kind.
@@ -110,9 +110,6 @@ export interface PaymentInstruction extends PaymentOrder {
   readonly kind: InstructionKind;
 }
 
-/** The HTTP methods of notifications. */
-export type NotificationMethod = 'GET' | 'POST';
-
 /** A notification as sent. */
 export interface SentNotification {
   /** The query of its target, as it was sent; '' if there is none. */
@@ -135,18 +132,14 @@ export interface Notification {
   readonly about: NotificationSubject | { readonly resource: string } | undefined;
 }
 
-/** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference, or the orders that a buyer may contest together. */
+/**
+ * An order, by PaymentOrder.holdId or by PaymentSnapshot.reference, or the orders that a buyer may contest together: those of a buyer
+ * with these provider ids that are or may be RELEASED, opened since a time in Unix milliseconds.
+ */
 export type NotificationSubject =
   | { readonly holdId: string }
   | { readonly reference: string }
-  | OrdersOfBuyer;
-
-/** The orders of a buyer with these provider ids that are or may be RELEASED, opened since a time. */
-export interface OrdersOfBuyer {
-  readonly buyer: ProviderIds;
-  /** Unix milliseconds. */
-  readonly openedSinceMs: number;
-}
+  | { readonly buyer: ProviderIds; readonly openedSinceMs: number };
 
 /** A provider that a deployment can choose: its settings, and how to open it. `Values` has a member for each setting. */
 export interface ProviderKind<Values = unknown> {

@@ -44,7 +44,6 @@ interface Content {
   readonly key?: string;
 }
 
-/** A response. */
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -64,26 +63,15 @@ const rejections: readonly number[] = [400, 403, 404, 422];
 const requestIdMax = 64;
 const version = 'v2.01';
 
-interface Token {
-  readonly value: string;
-  readonly untilMs: number;
-}
 /** How much of Mangopay's text is kept, in characters: a reason, and a code. */
 const keptMax = { reason: 500, code: 64 } as const;
-
-/** The body of an error. */
-interface ErrorBody {
-  readonly Message?: unknown;
-  readonly Type?: unknown;
-  readonly errors?: Readonly<Record<string, unknown>> | null;
-}
 
 /**
  * Returns how to send an authorised request; `path` follows the ClientId. It rejects with a ProviderFailure if there is no
  * response.
  */
 function createRequests({ clientId, apiKey, url }: MangopaySettings, nowMs: () => number): Request {
-  let token: Token | undefined;
+  let token: { readonly value: string; readonly untilMs: number } | undefined;
 
   async function send(
     what: string,
@@ -103,7 +91,6 @@ function createRequests({ clientId, apiKey, url }: MangopaySettings, nowMs: () =
     }
   }
 
-  /** Returns the current token, or requests one. */
   async function bearer(signal: AbortSignal): Promise<string> {
     if (token !== undefined && token.untilMs > nowMs()) return token.value;
     const basic = Buffer.from(`${clientId}:${apiKey}`).toString('base64');
@@ -148,7 +135,6 @@ function isAboutOwner({ headers }: Answer): boolean {
   return /redirecturl/i.test(headers.get('www-authenticate') ?? '');
 }
 
-/** Returns the error of a response that is neither a success nor a rejection. */
 function failure(what: string, { status, body }: Answer): ProviderFailure {
   const kind = status === 401 ? 'CREDENTIALS_REJECTED' : status === 429 ? 'OVERLOADED' : 'FAILED';
   const { Id } = Object(body);
@@ -241,16 +227,8 @@ export function createMangopayClient(settings: MangopaySettings, nowMs: () => nu
      * Runs work that calls Mangopay; the signal aborts its requests. Rejects with an Error that can be logged: it contains no
      * secret.
      */
-    call: async <T>(signal: AbortSignal, work: (api: MangopayApi) => Promise<T>): Promise<T> => {
-      const ended = AbortSignal.any([signal, closing.signal]);
-      ended.throwIfAborted();
-      try {
-        return await work(createApi(request, ended));
-      } catch (error) {
-        ended.throwIfAborted();
-        throw error;
-      }
-    },
+    call: <T>(signal: AbortSignal, work: (api: MangopayApi) => Promise<T>): Promise<T> =>
+      work(createApi(request, AbortSignal.any([signal, closing.signal]))),
     /** Aborts all calls; later ones reject. */
     close: () => closing.abort(new Error('The provider is closed.')),
   };
@@ -267,7 +245,7 @@ function doneOf<T>(what: string, answer: Answer): T {
 }
 
 function declinedOf({ status, body }: Answer): Declined {
-  const { Type, Message, errors } = Object(body) as ErrorBody;
+  const { Type, Message, errors } = Object(body);
   const fields = Object.entries(errors ?? {}).map(([field, why]) => `${field}: ${why}`);
   const detail = [`status ${status}`, Type, Message, ...fields]
     .filter((part) => part !== undefined)

@@ -159,12 +159,6 @@ const whyWaiting = ({ PendingUserAction }: Transfer) =>
     ? ': the user of ARTSEAL_MANGOPAY_ESCROW_USER is to authenticate, who has to be of the category PLATFORM'
     : '';
 
-/** The members of a seller's wallet that are read. */
-interface PayableWallet {
-  readonly Owners: readonly string[];
-  readonly Currency: string;
-}
-
 /** Why a seller's wallet cannot be paid into. */
 interface SellerFault {
   readonly declined: Declined;
@@ -186,7 +180,7 @@ async function sellerFault(
     return { declined: declinedFor('seller_wallet', words, words), isHidden };
   };
   try {
-    const found = await api.find<PayableWallet>(`/wallets/${wallet}`);
+    const found = await api.find<{ Owners: readonly string[]; Currency: string }>(`/wallets/${wallet}`);
     if (found === undefined) return fault('does not exist');
     if (!found.Owners.includes(user)) return fault(`is not a wallet of the user ${user}`);
     if (found.Currency !== currency) return fault(`is in ${found.Currency}, and the order in ${currency}`);

@@ -42,9 +42,9 @@ const noWallet: Declined = {
   detail: 'Mangopay failed to make the wallet of the order, and its key is used up',
 };
 
-/** The Tag of a closed wallet. */
-const closedTag = ({ holdId }: PaymentOrder) => `${holdId}${closed}`;
+/** The end of the Tag of a closed wallet. */
 const closed = ' closed';
+const closedTag = ({ holdId }: PaymentOrder) => `${holdId}${closed}`;
 
 /** Finds the wallet of an order, by its reference or else among the wallets of the escrow user. */
 export async function findLedger(call: OrderCall): Promise<OrderLedger | undefined> {
@@ -54,7 +54,9 @@ export async function findLedger(call: OrderCall): Promise<OrderLedger | undefin
     return wallet && read(api, wallet);
   }
   const hold = await api.get<Transfer>(`/transfers/${order.reference}`);
-  return readAgain(api, { walletId: walletOf(hold), isClosed: false }, hold);
+  const { Id, CreditedWalletId: walletId } = hold;
+  if (walletId === null) throw new ProviderFailure('FAILED', `Mangopay: ${Id} has no wallet`);
+  return readAgain(api, { walletId, isClosed: false }, hold);
 }
 
 /** Finds or creates the wallet of an order. Returns why Mangopay creates none. */
@@ -128,12 +130,6 @@ export async function readAgain(
     isClosed,
     transfers: await Promise.all(transfers.map((transfer) => current(api, transfer, walletId))),
   };
-}
-
-/** Returns the wallet of a hold. */
-function walletOf({ Id, CreditedWalletId }: Transfer): string {
-  if (CreditedWalletId === null) throw new ProviderFailure('FAILED', `Mangopay: ${Id} has no wallet`);
-  return CreditedWalletId;
 }
 
 /**

@@ -7,7 +7,6 @@ import type { Notification, PaymentProvider, SentNotification } from '../provide
 /** Accepts the notifications of the provider. */
 export type Notifications = ReturnType<typeof createNotifications>;
 
-/** What notifications need. */
 interface NotificationDependencies {
   readonly provider: Pick<PaymentProvider, 'notificationMethod' | 'readNotification' | 'subjectOf'>;
   readonly execute: Execute;

@@ -5,7 +5,6 @@ import type { DueOrder } from '../../store/reconciliation-commands.ts';
 import { type OrderUpdateDependencies, reasonOf } from './order-updates.ts';
 import type { Reconciler } from './reconciler.ts';
 
-/** What the recovery works with. */
 interface RecoveryDependencies extends Pick<OrderUpdateDependencies, 'execute' | 'clock' | 'limits' | 'log'> {
   readonly reconciler: Reconciler;
 }

@@ -54,7 +54,6 @@ export function createStripeClient({ apiKey, url }: StripeSettings) {
      */
     call: async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
       const ended = AbortSignal.any([signal, closing.signal]);
-      ended.throwIfAborted();
       try {
         return await signals.run(ended, work);
       } catch (error) {
