@@ -1,6 +1,6 @@
 import { filingSequenceMax } from './filing.ts';
 import type { ApiError } from './reason.ts';
-import { checkText, type TextBounds } from './text.ts';
+import { checkText } from './text.ts';
 import { checkRange, fieldError, rejectViolations, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
@@ -43,9 +43,6 @@ export type PlatformStatus = 'ACTIVE' | 'SUSPENDED';
 /** The kind of deployment; credentials and the database carry it. */
 export type Environment = 'sandbox' | 'production';
 
-/** Bounds of a caller's name, in code points. */
-export const callerNameBounds: TextBounds = { min: 1, max: 128 };
-
 /** How long a rotated key works on, in seconds. */
 export const overlapS = { default: 86_400, min: 0, max: 2_592_000 } as const;
 
@@ -72,9 +69,9 @@ export interface AgreementChange extends Omit<AgreedLimits, 'tier'> {
   readonly noFilingCap?: boolean;
 }
 
-/** Checks the name of a platform or of an internal system. */
+/** Checks the name of a platform or of an internal system: 1 to 128 code points. */
 export function checkCallerName(name: string): Violation[] {
-  return checkText('name', name, callerNameBounds);
+  return checkText('name', name, { min: 1, max: 128 });
 }
 
 /** The error of a name that no platform has. */

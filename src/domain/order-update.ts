@@ -88,7 +88,9 @@ export function planUpdate(
   const { to, givesBack } = transition;
   // An accepted contradiction may end an order whose instruction was never answered.
   const isOver = to !== from && to !== 'FROZEN';
-  const settled = isOver ? open.map((instruction) => declinedUnless(instruction, ended)) : ended;
+  const endOf = ({ instructionId }: OpenInstruction): EndedInstruction =>
+    ended.find((end) => end.instructionId === instructionId) ?? { instructionId, status: 'DECLINED' };
+  const settled = isOver ? open.map(endOf) : ended;
   const isDone = !givesBack && settled.length === open.length;
   const nextLookUp = awaitsBuyer ? 'SOON' : isDone ? nextOfDone(from, to, payment) : 'NOW';
   const afterPayout = newsAfterPayout(to, order, payment);
@@ -165,12 +167,4 @@ function endedBy(
       ? [{ instructionId, status: outcome }]
       : [{ instructionId, status: 'DECLINED', reason }];
   });
-}
-
-/** How an instruction ended; DECLINED if it is not among `ended`. */
-function declinedUnless(
-  { instructionId }: OpenInstruction,
-  ended: readonly EndedInstruction[],
-): EndedInstruction {
-  return ended.find((end) => end.instructionId === instructionId) ?? { instructionId, status: 'DECLINED' };
 }

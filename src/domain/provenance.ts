@@ -21,12 +21,10 @@ export interface Provenance {
 }
 
 /** A record of a filing after its source record. Sequences start at 2. */
-export interface LaterRecord {
+export interface LaterRecord extends ProvenanceRecord {
   readonly filingNo: string;
   readonly sequence: number;
   readonly event: Exclude<ProvenanceEvent, 'SUBMITTED'>;
-  /** YYYY-MM-DD in the business time zone. */
-  readonly at: string;
 }
 
 /** Such a record as RFC 8785 canonical JSON. */

@@ -107,22 +107,17 @@ export type OrderEnd = keyof typeof statusOfEnd;
 /** All of them. */
 export const orderEnds = Object.keys(statusOfEnd) as readonly OrderEnd[];
 
-/** The effect of ending an order: the end of all its open instructions, so that none is sent any more; or an error. */
-export type EndPlan =
-  | { readonly kind: 'END'; readonly ended: readonly EndedInstruction[] }
-  | Extract<ResolutionPlan, { readonly kind: 'CONFLICT' }>;
-
 /**
- * Plans how an operator ends an order with evidence, in place of the provider. An UNPAID or FROZEN order takes the given state. A
- * final order keeps its state, since events and a TRANSFER may have followed: it can be ended only as that, and only if it needs a
- * review or an instruction is open.
+ * Plans how an operator ends an order with evidence, in place of the provider: all its open instructions end, so that none is sent
+ * any more; or there is an error. An UNPAID or FROZEN order takes the given state. A final order keeps its state, since events and a
+ * TRANSFER may have followed: it can be ended only as that, and only if it needs a review or an instruction is open.
  */
 export function planEnd(
   end: OrderEnd,
   order: Pick<ResolvableOrder, 'escrowId' | 'state' | 'isStopped'> & {
     readonly open: readonly OpenInstruction[];
   },
-): EndPlan {
+) {
   const { escrowId, state, isStopped, open } = order;
   const isFinal = state !== 'UNPAID' && state !== 'FROZEN';
   if (isFinal && state !== end)
@@ -135,7 +130,7 @@ export function planEnd(
       status === 'DECLINED' ? `An operator of the registry ended the order as ${end}.` : undefined;
     return { instructionId, status, reason };
   });
-  return { kind: 'END', ended };
+  return { kind: 'END', ended } as const;
 }
 
 function planStop(order: OrderInReview): DecisionPlan {

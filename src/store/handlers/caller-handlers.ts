@@ -61,7 +61,6 @@ export function createCallerHandlers(parts: Parts): Handlers<keyof CallerCommand
   };
 }
 
-/** Adds callers with a key or a token. */
 function createAdditions(
   { database, recordAudit }: Parts,
   { find, findPlatform, insertKey, requireToken }: CallerRows,

@@ -56,7 +56,6 @@ export function createDeliveryHandlers(
   };
 }
 
-/** A claim. */
 interface Wanted {
   readonly nowMs: number;
   readonly limit: number;
@@ -158,7 +157,6 @@ function createResults(
     return atS - sinceS >= failingMaxS ? 'every attempt failed for five days' : undefined;
   }
 
-  /** Records one attempt. Returns its effect on the endpoint. */
   return async function record(outcome: DeliveryResult): Promise<Effect> {
     const { id, atMs } = outcome;
     const row = await rows.byId(id);
@@ -200,7 +198,6 @@ function createSweep(deliveries: DeliveryRows, { next }: Endpoints, clock: Parts
 
 type Endpoints = ReturnType<typeof createEndpoints>;
 
-/** Prepares the statements on endpoints. */
 function createEndpoints(database: Database) {
   const isNamed = eq(webhook.id, sql.placeholder('id'));
   return prepare(database, {

@@ -9,15 +9,11 @@ interface DueRange {
   readonly hasFailed: boolean;
 }
 
-/** Finds the orders that reconciliation looks up. */
-export const createDueOrders = (database: Database) => ({
-  ...prepareDue(database),
-  /** The RELEASED orders with id % `shares` = `share` and a history entry as RELEASED since a time. */
-  releasedOf: prepareReleased(database),
-});
-
-/** Reads rows by id, so that orders of other shares are not scanned. */
-function prepareReleased(database: Database) {
+/**
+ * Finds the RELEASED orders with id % `shares` = `share` and a history entry as RELEASED since a time. Reads rows by id, so that
+ * orders of other shares are not scanned.
+ */
+export function prepareReleased(database: Database) {
   const isRecent = database
     .select({ orderId: escrowChange.orderId })
     .from(escrowChange)
@@ -47,7 +43,7 @@ function prepareReleased(database: Database) {
 }
 
 /** Reads due orders by ranges of an index, so that orders that are not due are not scanned. */
-function prepareDue(database: Database) {
+export function prepareDue(database: Database) {
   const isOverdue = lte(escrow.lookUpAtMs, sql.placeholder('nowMs'));
   const isBeyond = gt(escrow.lookUpAtMs, sql.placeholder('horizonMs'));
   const hasFailed = sql`(${escrow.failedAttempts} > 0) = ${sql.placeholder('hasFailed')}`;

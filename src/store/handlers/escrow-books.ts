@@ -171,7 +171,6 @@ function createStateChanges(
   };
 }
 
-/** The event of each state. */
 const stateEvents = {
   FROZEN: 'escrow.frozen',
   RELEASED: 'escrow.released',
@@ -197,7 +196,6 @@ export const resolvable = (row: EscrowRow, underWay: InstructionRow | undefined)
   isStopped: row.review !== null,
 });
 
-/** A row of an instruction. */
 type InstructionRow = Readonly<InferSelectModel<typeof escrowInstruction>>;
 
 // Literals, so that SQLite can use the partial index.
@@ -268,7 +266,6 @@ function createInstructionLedger(database: Database) {
   };
 }
 
-/** The histories of orders. */
 function createEscrowHistory(database: Database) {
   const ofOrder = eq(escrowChange.orderId, sql.placeholder('orderId'));
   const { state, at, payment, paymentAmount, byOperator } = escrowChange;

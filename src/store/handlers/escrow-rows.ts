@@ -21,14 +21,13 @@ import { caller, escrow, escrowInstruction, party } from '../engine/schema.ts';
 import { choose, type Database, placeholders, prepare, prepareMapped } from '../engine/statement.ts';
 import type { PageQuery } from '../paging.ts';
 import type { OrderUpdate } from '../reconciliation-commands.ts';
-import { createDueOrders } from './due-orders.ts';
+import { prepareDue, prepareReleased } from './due-orders.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
 
 /** A row of an order, with the name of its caller. */
 export type EscrowRow = Readonly<InferSelectModel<typeof escrow>> & { readonly caller: string };
 
-/** An order to store. */
 type NewEscrowRow = Pick<
   EscrowRow,
   'escrowId' | 'callerId' | 'timestamp' | 'buyerPartyId' | 'sellerPartyId'
@@ -50,7 +49,8 @@ export const createEscrowRows = (database: Database) => ({
   ...createReads(database),
   ...createChanges(database),
   ...createReviews(database),
-  ...createDueOrders(database),
+  ...prepareDue(database),
+  releasedOf: prepareReleased(database),
 });
 
 function createReads(database: Database) {
@@ -84,7 +84,6 @@ function createReads(database: Database) {
     /** The matching rows of a page, newest first, and one more if there is one. */
     list: (page: PageQuery, condition: SQL | undefined): Promise<EscrowRow[]> =>
       newestFirst(select(), escrow.id, page, condition),
-    /** The number of matching rows. */
     count: async (condition: SQL | undefined): Promise<number> => {
       const [counted] = await database.select({ rows: count() }).from(escrow).where(condition).all();
       return counted?.rows ?? 0;

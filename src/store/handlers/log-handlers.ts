@@ -74,7 +74,6 @@ export async function logStateIn(database: Database): Promise<LogState> {
 /** Handlers of origins, keys and checkpoints of the evidence log. They run once a second at most, so most are not prepared. */
 export function createLogHandlers({ database, recordAudit, log }: Parts): Handlers<keyof LogCommands> {
   const keys = () => logKeysIn(database);
-  const state = () => logStateIn(database);
 
   /** Gives the log an origin from the next leaf on. */
   async function addOrigin(origin: string): Promise<void> {
@@ -104,7 +103,7 @@ export function createLogHandlers({ database, recordAudit, log }: Parts): Handle
   }
 
   return {
-    GetLog: reads(state),
+    GetLog: reads(() => logStateIn(database)),
     ...createCheckpointHandlers(database),
     NameLog: writes(async ({ origin, key }) => {
       if ((await database.select().from(logOrigin).limit(1).get()) !== undefined)
@@ -154,15 +153,29 @@ export function createLogHandlers({ database, recordAudit, log }: Parts): Handle
 function createCheckpointHandlers(
   database: Database,
 ): Handlers<'KeepCheckpoint' | 'KeepTimeStamp' | 'FindTimeStamp'> {
-  const { selectStamped } = prepareStamped(database);
+  const { size, note, publishedAtS, timeStamp } = logCheckpoint;
+  const origin = sql`(SELECT ${logOrigin.origin} FROM ${logOrigin} ORDER BY ${logOrigin.id} DESC LIMIT 1)`;
+  const { selectStamped } = prepare(database, {
+    selectStamped: database
+      .select(named({ size, note, publishedAtS, timeStamp: sql<Buffer>`${timeStamp}` }))
+      .from(logCheckpoint)
+      .where(
+        and(
+          gt(size, sql.placeholder('leafIndex')),
+          isNotNull(timeStamp),
+          sql`substr(${note}, 1, length(${origin}) + 1) = ${origin} || ${'\n'}`,
+        ),
+      )
+      .orderBy(asc(size))
+      .limit(1),
+  });
 
   /** Inserts a checkpoint, or changes the one of that size. */
   async function keepCheckpoint(
     row: InferInsertModel<typeof logCheckpoint>,
     set: Partial<typeof row>,
   ): Promise<void> {
-    const target = logCheckpoint.size;
-    await database.insert(logCheckpoint).values(row).onConflictDoUpdate({ target, set }).run();
+    await database.insert(logCheckpoint).values(row).onConflictDoUpdate({ target: size, set }).run();
   }
 
   return {
@@ -178,26 +191,6 @@ function createCheckpointHandlers(
     }),
     FindTimeStamp: reads(({ leafIndex }) => selectStamped.get({ leafIndex })),
   };
-}
-
-/** Prepares the query of the first checkpoint with a time stamp that has a leaf. */
-function prepareStamped(database: Database) {
-  const { size, note, publishedAtS, timeStamp } = logCheckpoint;
-  const origin = sql`(SELECT ${logOrigin.origin} FROM ${logOrigin} ORDER BY ${logOrigin.id} DESC LIMIT 1)`;
-  return prepare(database, {
-    selectStamped: database
-      .select(named({ size, note, publishedAtS, timeStamp: sql<Buffer>`${timeStamp}` }))
-      .from(logCheckpoint)
-      .where(
-        and(
-          gt(size, sql.placeholder('leafIndex')),
-          isNotNull(timeStamp),
-          sql`substr(${note}, 1, length(${origin}) + 1) = ${origin} || ${'\n'}`,
-        ),
-      )
-      .orderBy(asc(size))
-      .limit(1),
-  });
 }
 
 const tooManyKeys = () =>

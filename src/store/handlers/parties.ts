@@ -18,7 +18,6 @@ import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.
 import { createCallerRows } from './callers.ts';
 import type { Parts } from './parts.ts';
 
-/** A row of a party. */
 interface PartyRow {
   readonly id: number;
   readonly providerIds: ProviderIds;
@@ -162,7 +161,6 @@ export function createPartyHandlers(
   };
 }
 
-/** Prepares how parties are added and removed. */
 function createRegistration(database: Database, register: PartyRegister) {
   const { insert, end } = prepare(database, {
     insert: database.insert(party).values({ ...placeholdersFor(party, 'id', 'removedAtS') }),

@@ -142,7 +142,6 @@ function createProviderChange(
   });
 }
 
-/** The handler of notifications of the provider. */
 function createNotification(
   database: Database,
   { rows, instructions }: EscrowBooks,

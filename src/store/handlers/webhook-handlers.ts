@@ -36,7 +36,6 @@ import { createDeliveryRows } from './delivery-rows.ts';
 import type { Parts } from './parts.ts';
 import { readEventTypes, toWebhook, type WebhookRow, writeEventTypes } from './webhooks.ts';
 
-/** The columns of a StoredDelivery. */
 const {
   webhook: _,
   resource: _1,
@@ -50,7 +49,6 @@ const deliveryColumns = { ...others, answer };
 /** Deliveries that a page with a status filter reads, at most. The page may then be short without being the last. */
 const listedMax = 10_000;
 
-/** The commands that manage endpoints. */
 type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'ClaimDeliveries' | 'RecordAttempts'>;
 
 /** Handlers of the commands that manage endpoints. */
@@ -255,7 +253,6 @@ function createDeliveryLists(parts: Parts): Handlers<'ListDeliveries' | 'Redeliv
 /** The progress of a redelivery, and whether it changed anything. */
 type Redelivery = Redelivered & { readonly isChanged: boolean };
 
-/** Prepares the command `Redeliver`. */
 function createRedelivery({
   database,
   events,
