@@ -8,7 +8,6 @@ import {
   rotate,
   statusAt,
   type Tier,
-  tiers,
 } from '../../src/domain/caller.ts';
 
 const agreement = (tier: Tier | undefined, monthlyQuota?: number, unlimited = false): Agreement => ({
@@ -16,14 +15,6 @@ const agreement = (tier: Tier | undefined, monthlyQuota?: number, unlimited = fa
   tier,
   monthlyQuota,
   unlimited,
-});
-
-test('the tiers have the documented limits', () => {
-  assert.deepEqual(tiers, {
-    TRIAL: { callsPerSecond: 10, monthlyQuota: 1_000 },
-    STANDARD: { callsPerSecond: 50, monthlyQuota: 10_000 },
-    ENTERPRISE: { callsPerSecond: 200, monthlyQuota: undefined },
-  });
 });
 
 const accepted: readonly (readonly [agreement: Agreement, quota: number | undefined])[] = [

@@ -133,33 +133,11 @@ test('an order with a reference is looked up without the ids of its parties', as
 });
 
 describe('a hold that Stripe does not make is VOID, and stays so', () => {
-  test('rejected twice, with an error that is not saved: the key is used up', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order();
-    for (let sent = 0; sent < 2; sent += 1) standIn.failNext(freezeRequest, { status: 400 });
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-    assert.deepEqual(
-      standIn.intents.map(({ status }) => status),
-      ['canceled'],
-    );
-  });
-
   test('rejected once, with an error that is not saved: the second attempt holds', async (t) => {
     const { standIn, provider, order } = await opened(t);
     standIn.failNext(freezeRequest, { status: 400 });
     assert.equal((await instruct(provider, order(), 'FREEZE')).status, 'HELD');
     assert.equal(standIn.intents.length, 1);
-  });
-
-  test('a decline whose response was lost: ABSENT, then VOID after a second FREEZE', async (t) => {
-    const { standIn, provider, order } = await opened(t);
-    const asked = order('declined');
-    standIn.failNext(freezeRequest, 'lose-answer');
-    await assert.rejects(instruct(provider, asked, 'FREEZE'));
-    assert.deepEqual(await lookUp(provider, asked), { status: 'ABSENT' });
-    assert.equal((await instruct(provider, asked, 'FREEZE')).status, 'VOID');
-    assert.equal((await lookUp(provider, asked)).status, 'VOID');
   });
 });
 

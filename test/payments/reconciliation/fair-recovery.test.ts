@@ -32,16 +32,6 @@ async function assertRecovered(kit: Kit, platform: StoredKey): Promise<void> {
   assert.equal(await kit.stateOf(escrowId), 'FROZEN', `${platform.caller} waits for others`);
 }
 
-test('20 orders of a platform without a response do not delay an order of another one', async (t) => {
-  const { kit, openSilent: open } = await openSilent(t);
-  const fair = await kit.addPlatform('fair');
-  await open(kit.platform, 20);
-  for (let count = 0; count < 5; count += 1) {
-    await assertRecovered(kit, fair);
-    await kit.pass(1_700);
-  }
-});
-
 test('orders of several platforms without a response do not delay an order of another one', async (t) => {
   const { kit, openSilent: open } = await openSilent(t);
   const fair = await kit.addPlatform('fair');

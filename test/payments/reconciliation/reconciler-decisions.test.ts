@@ -79,25 +79,6 @@ test('missing responses do not change the review of a RELEASED order', async (t)
   assert.equal((await kit.case(escrowId)).review, undefined);
 });
 
-for (const answer of ['CONFIRMED', 'LOST'] as const) {
-  test(`money that was paid out instead of returned needs review and can be accepted: REFUND ${answer}`, async (t) => {
-    const { kit, escrowId } = await frozen(t);
-    kit.provider.treat({ REFUND: answer });
-    kit.provider.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
-    await kit.resolve('REFUND', escrowId);
-    await kit.pass(longestRetryMs);
-    const { order, review } = await kit.case(escrowId);
-    assert.equal(order.state, 'FROZEN');
-    assert.match(review ?? '', /FROZEN; the provider says PAID_OUT/);
-    assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED']);
-    await kit.decide(escrowId, 'ACCEPT');
-    await kit.pass(2 * pollMs);
-    assert.equal(await kit.stateOf(escrowId), 'RELEASED');
-    assert.deepEqual((await kit.case(escrowId)).open, []);
-    assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED', 'TRANSFER']);
-  });
-}
-
 test('a hold that a buyer can still make for a CLOSED order is looked up after it was accepted', async (t) => {
   const kit = await openKit(t);
   const nextActionUrl = 'https://bank.example/confirm/1';

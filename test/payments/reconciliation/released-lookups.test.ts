@@ -31,32 +31,27 @@ async function eventsSince({ execute, platform }: Kit, order: string) {
 const report = (kit: Kit, changes: Pick<PaymentSnapshot, 'status' | 'amount'>) =>
   kit.provider.report((_, truth) => ({ ...truth, ...changes }));
 
-for (const [status, amount, event] of [
-  ['PARTLY_RETURNED', 1n, 'escrow.payment_returned'],
-  ['DISPUTED', undefined, 'escrow.payment_disputed'],
-] as const) {
-  test(`a look-up without a notification finds ${status} after a release and records it once`, async (t) => {
-    const kit = await openSlow(t);
-    const escrowId = await released(kit);
-    report(kit, { status, ...(amount !== undefined && { amount }) });
-    await kit.pass(roundMs);
-    assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
-    assert.match((await kit.case(escrowId)).review ?? '', new RegExp(status));
-    await kit.pass(2 * roundMs);
-    assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
-    assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
+test('a look-up without a notification finds a partial return after a release and records it once', async (t) => {
+  const kit = await openSlow(t);
+  const escrowId = await released(kit);
+  report(kit, { status: 'PARTLY_RETURNED', amount: 1n });
+  await kit.pass(roundMs);
+  assert.deepEqual(await since(kit, escrowId), [['PARTLY_RETURNED', 1n]]);
+  assert.match((await kit.case(escrowId)).review ?? '', /PARTLY_RETURNED/);
+  await kit.pass(2 * roundMs);
+  assert.deepEqual(await since(kit, escrowId), [['PARTLY_RETURNED', 1n]]);
+  assert.deepEqual(await eventsSince(kit, escrowId), ['escrow.payment_returned', 'escrow.in_review']);
 
-    await kit.notify(escrowId);
-    await kit.pass(5 * minuteMs);
-    assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
-    assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
+  await kit.notify(escrowId);
+  await kit.pass(5 * minuteMs);
+  assert.deepEqual(await since(kit, escrowId), [['PARTLY_RETURNED', 1n]]);
+  assert.deepEqual(await eventsSince(kit, escrowId), ['escrow.payment_returned', 'escrow.in_review']);
 
-    await kit.decide(escrowId, 'ACCEPT');
-    await kit.pass(roundMs);
-    assert.equal((await kit.case(escrowId)).review, undefined);
-    assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED', 'TRANSFER']);
-  });
-}
+  await kit.decide(escrowId, 'ACCEPT');
+  await kit.pass(roundMs);
+  assert.equal((await kit.case(escrowId)).review, undefined);
+  assert.deepEqual(await kit.provenance(escrowId), ['SUBMITTED', 'TRANSFER']);
+});
 
 test('a look-up finds a won dispute, before and after an operator accepts the dispute', async (t) => {
   const kit = await openSlow(t);
