@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError, reasons, toApiError, unavailable } from '../../src/domain/reason.ts';
-import { rejectViolations } from '../../src/domain/violation.ts';
+import { checkRange, rejectViolations } from '../../src/domain/violation.ts';
 import { apiError } from '../support/rejected.ts';
 
 /** The published status codes of the internal API. The HTTP statuses are those of openapi.yaml. */
@@ -73,4 +73,12 @@ test('the message of many violations is bounded and counts the others', () => {
       return error.message.length < 1_000;
     },
   );
+});
+
+test('a whole number is within its bounds, both included', () => {
+  const bounds = { min: 0, max: 30 };
+  for (const value of [0, 1, 30]) assert.deepEqual(checkRange('waitSeconds', value, bounds), []);
+  const broken = { field: 'waitSeconds', rule: 'must be an integer from 0 to 30' };
+  for (const value of [-1, 31, 1.5, Number.NaN, Number.POSITIVE_INFINITY])
+    assert.deepEqual(checkRange('waitSeconds', value, bounds), [broken]);
 });

@@ -20,6 +20,7 @@ import { addWebhook, openStore } from '../store/promises/fixtures.ts';
 import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
 
+const terms = { tier: 'TRIAL', monthlyQuota: undefined, unlimited: false } as const;
 const masterKey = (name: string): MasterKey => ({ name, key: randomBytes(32) });
 
 /** Opens a store with platforms whose secrets are encrypted with k1. */
@@ -32,7 +33,6 @@ async function sealedUnderOld(t: TestContext, platforms: number) {
   const old = createKeyRing([k1]);
   const issuance = createIssuance({ execute, keyRing: old, environment: 'sandbox', clock });
   const names = Array.from({ length: platforms }, (_, place) => `platform-${place + 1}`);
-  const terms = { tier: 'TRIAL', monthlyQuota: undefined, unlimited: false } as const;
   const issued = await Promise.all(names.map((name) => issuance.issueKey({ name, ...terms }, tester)));
   const seals = async () =>
     countSeals(await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page }))), nowS);
@@ -110,12 +110,7 @@ test('a replay of creating a key shows its secret after re-encryption', async (t
     return outcome.kind === 'DONE' ? (outcome.result as never) : assert.fail();
   };
   const issuance = createIssuance({ execute: repeatable, keyRing, environment: 'sandbox', clock });
-  const agreement = {
-    name: 'gallery',
-    tier: 'TRIAL',
-    monthlyQuota: undefined,
-    unlimited: false,
-  } as const;
+  const agreement = { name: 'gallery', ...terms };
   const first = await issuance.issueKey(agreement, tester);
   keyRing.replace(createKeyRing([k2, k1]));
   await reencryptSecrets(execute, keyRing, tester);

@@ -3,10 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import Mangopay from 'mangopay4-nodejs-sdk';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
-import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 import type { PartyOfStandIn, SeenRequest } from '../support/mangopay-world.ts';
-import { instruct, lookUp } from './provider-suite.ts';
+import { instruct, lookUp, paymentOrder } from './provider-suite.ts';
 
 /** Sends the requests of this project with Mangopay's own library. */
 async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
@@ -57,11 +56,8 @@ async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: Part
   const provider = createMangopayProvider(standIn, Date.now);
   t.after(() => provider.close());
   const seller = standIn.party('OWNER', 'EUR', 0);
-  const orderOf = (holdId: string): PaymentOrder => ({
-    ...{ holdId, escrowId: 'ES-2026-0001', buyerId: 'b', sellerId: 's', buyer, seller },
-    ...{ amount: 100n, currency: 'EUR', openedAtMs: Date.now(), reference: undefined },
-  });
-  const [sold, returned, cancelled] = [orderOf(randomUUID()), orderOf(randomUUID()), orderOf(randomUUID())];
+  const order = () => paymentOrder({ buyer, seller, amount: 100n, currency: 'EUR' });
+  const [sold, returned, cancelled] = [order(), order(), order()];
   const { signal } = new AbortController();
   await provider.checkAccess(signal);
   const { reference } = await instruct(provider, sold, 'FREEZE');

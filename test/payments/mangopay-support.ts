@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { PaymentOrder, SentNotification } from '../../src/payments/provider.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
-import { instruct } from './provider-suite.ts';
+import { instruct, paymentOrder } from './provider-suite.ts';
 
 /** The amount of an order. */
 export const amount = 1_250_000;
@@ -22,29 +21,14 @@ export async function opened(t: TestContext, now: () => number = Date.now) {
     owner: standIn.party('OWNER', 'EUR', 100 * amount),
   };
   const seller = standIn.party('OWNER', 'EUR', 0);
-  let orders = 0;
-  const order = (buyer: Buyer = 'rich', more: Partial<PaymentOrder> = {}): PaymentOrder => {
-    orders += 1;
-    return {
-      holdId: randomUUID(),
-      escrowId: `ES-2026-${orders}`,
-      buyerId: buyer,
-      sellerId: 'seller',
-      buyer: buyers[buyer],
-      seller,
-      amount: BigInt(amount),
-      currency: 'EUR',
-      openedAtMs: Date.now(),
-      reference: undefined,
-      ...more,
-    };
-  };
+  const order = (buyer: Buyer = 'rich', more: Partial<PaymentOrder> = {}) =>
+    paymentOrder({ buyer: buyers[buyer], seller, amount: BigInt(amount), currency: 'EUR', ...more });
   const balance = (wallet: string | undefined) =>
     standIn.wallets.find(({ Id }) => Id === wallet)?.Balance.Amount ?? assert.fail();
   return { standIn, provider, order, buyers, seller, balance };
 }
 
-/** The same with an order that is held, the response to its FREEZE, its wallet, and the pay-in that its buyer made. */
+/** The same with an order that is held, known by its reference or not, its wallet, and the pay-in that its buyer made. */
 export async function held(t: TestContext) {
   const open = await opened(t);
   const { standIn, provider, buyers } = open;
@@ -53,7 +37,8 @@ export async function held(t: TestContext) {
   const wallet = holdIn(standIn, asked).CreditedWalletId ?? assert.fail();
   const payIn =
     standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyers.rich.wallet) ?? assert.fail();
-  return { ...open, asked, frozen, reference: frozen.reference ?? '', wallet, payIn };
+  const reference = frozen.reference ?? '';
+  return { ...open, asked, known: { ...asked, reference }, frozen, reference, wallet, payIn };
 }
 
 /** The transfer that holds the amount of an order. */

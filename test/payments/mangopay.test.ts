@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { ApiError } from '../../src/domain/reason.ts';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
+import { apiError } from '../support/rejected.ts';
 import { heldUp } from './held-requests.ts';
 import { httpSuite } from './http-suite.ts';
 import { amount, held, holdIn, hook, opened } from './mangopay-support.ts';
@@ -416,7 +416,6 @@ test('unreadable hooks are rejected, and hooks of other kinds have no order', as
     '&EventType=TRANSFER_NORMAL_SUCCEEDED&RessourceId=1&RessourceId=2&Date=1',
     '&EventType=TRANSFER_NORMAL_SUCCEEDED&RessourceId=1&Date=now',
   ]) {
-    const unreadable = (error: unknown) => error instanceof ApiError && error.reason === 'INVALID_JSON';
-    assert.throws(() => read(query), unreadable, query);
+    assert.throws(() => read(query), apiError('INVALID_JSON'), query);
   }
 });

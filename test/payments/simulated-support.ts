@@ -7,6 +7,7 @@ import { happen, type MoneyEvent } from '../../src/payments/simulated/hold.ts';
 import { createSimulatedProvider } from '../../src/payments/simulated/provider.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { paymentOrder } from './provider-suite.ts';
 
 /** The time at which the clock of each test starts. */
 export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -46,17 +47,7 @@ export function openProvider(
 
 /** Returns an order; its ids end in the name. */
 export function order(name = '1', parties: Partial<PaymentOrder> = {}): PaymentOrder {
-  return {
-    holdId: `hold-${name}`,
-    escrowId: `ES-2026-${name}`,
-    amount: 128_000_000n,
-    currency: 'CNY',
-    buyerId: 'buyer',
-    sellerId: 'seller',
-    openedAtMs: startMs,
-    reference: undefined,
-    ...parties,
-  };
+  return paymentOrder({ holdId: `hold-${name}`, amount: 128_000_000n, openedAtMs: startMs, ...parties });
 }
 
 /** Returns an instruction for an order, under an id of its own. */

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { createStripeProvider } from '../../src/payments/stripe/provider.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
-import { instruct } from './provider-suite.ts';
+import { instruct, paymentOrder } from './provider-suite.ts';
 
 const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });
 
@@ -21,8 +21,6 @@ export const buyers: Readonly<Record<string, { customer: string; paymentMethod: 
   'unknown-customer': buyer(cards.good, 'cus_gone'),
 };
 
-let orders = 0;
-
 /** Starts a stand-in of Stripe and a provider that uses it. */
 export async function opened(
   t: TestContext,
@@ -31,22 +29,8 @@ export async function opened(
   const standIn = await startStripeStandIn(t);
   const provider = createStripeProvider({ ...standIn, returnUrl }, now);
   t.after(() => provider.close());
-  const order = (buyerId = 'buyer', more: Partial<PaymentOrder> = {}): PaymentOrder => {
-    orders += 1;
-    return {
-      holdId: `hold-${orders}`,
-      escrowId: `ES-2026-${orders}`,
-      buyerId,
-      sellerId: 'seller',
-      buyer: buyers[buyerId],
-      seller: { account: 'acct_1' },
-      amount: 1_250_000n,
-      currency: 'CNY',
-      openedAtMs: Date.now(),
-      reference: undefined,
-      ...more,
-    };
-  };
+  const order = (buyerId = 'buyer', more: Partial<PaymentOrder> = {}) =>
+    paymentOrder({ buyerId, buyer: buyers[buyerId], seller: { account: 'acct_1' }, ...more });
   return { standIn, provider, order };
 }
 

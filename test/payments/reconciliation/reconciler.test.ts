@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { unavailable } from '../../../src/domain/reason.ts';
 import type { Report, Treatment } from '../../support/simulator.ts';
 import { frozen, type Kit, kitLimits, openKit, quiet } from './kit.ts';
@@ -34,16 +34,6 @@ async function askedAbout(kit: Kit): Promise<void> {
   await kit.pass(quietLookUpMs);
   assert.equal(kit.provider.lookUps.length, 1);
   kit.provider.treatLookUps({ kind: 'NONE' });
-}
-
-/** An order that is CLOSED, since the provider denies the hold that it made. */
-async function denied(t: TestContext) {
-  const kit = await openKit(t);
-  kit.provider.report(() => ({ status: 'VOID' }));
-  const escrowId = await kit.open();
-  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
-  kit.provider.report();
-  return { kit, escrowId };
 }
 
 test('a failure to read due orders is logged once, and so is its end', async (t) => {
@@ -113,23 +103,14 @@ test('a hold that arrives after the CANCEL is returned, and the order is not FRO
 });
 
 test('a hold that arrives after the order was CLOSED is refunded', async (t) => {
-  const { kit, escrowId } = await denied(t);
+  const kit = await openKit(t);
+  kit.provider.report(() => ({ status: 'VOID' }));
+  const escrowId = await kit.open();
+  assert.equal(await kit.stateOf(escrowId), 'CLOSED');
+  kit.provider.report();
   await kit.pass(quietLookUpMs + 1_000);
   assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
   await kit.assertSettled(escrowId, 'CLOSED');
-});
-
-test('a declined refund of a CLOSED order needs review, and an operator can repeat it', async (t) => {
-  const { kit, escrowId } = await denied(t);
-  kit.provider.treat({ REFUND: 'DECLINED' });
-  await kit.pass(3 * quietLookUpMs);
-  assert.deepEqual(kit.kindsSent(), ['FREEZE', 'REFUND']);
-  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
-  await kit.decide(escrowId, 'RETURN', 'again');
-  kit.provider.treat({ REFUND: 'CONFIRMED' });
-  await kit.pass(1_000);
-  assert.equal(kit.provider.instructions.at(-1)?.instructionId, 'again');
-  assert.deepEqual((await kit.case(escrowId)).open, []);
 });
 
 test('another amount needs review, and an operator can have it looked up again', async (t) => {
@@ -262,19 +243,6 @@ test('an order in review sends no instruction that was prepared before', async (
   assert.equal((await release).status, 'PREPARED');
   assert.deepEqual(kit.kindsSent(), ['FREEZE']);
   assert.ok((await kit.case(escrowId)).review !== undefined);
-});
-
-test('a stored instruction that cannot be sent now stays PREPARED, and is sent later', async (t) => {
-  const { kit, escrowId } = await frozen(t);
-  await askedAbout(kit);
-  const release = kit.resolve('RELEASE', escrowId);
-  await quiet();
-  const endFailing = kit.fail('RecordSent', unavailable('Disk full.'));
-  await kit.pass(slowMs);
-  assert.equal((await release).status, 'PREPARED');
-  endFailing();
-  await kit.pass(2 * firstRetryMs);
-  assert.equal(await kit.stateOf(escrowId), 'RELEASED');
 });
 
 test('a failing instruction is repeated at growing intervals, even if look-ups succeed', async (t) => {
