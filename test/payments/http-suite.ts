@@ -8,7 +8,6 @@ import { eventually } from '../support/eventually.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { listenLocally } from '../support/local-server.ts';
 import type { RequestFault } from '../support/stand-in.ts';
-import { abortFreeze, heldUp } from './held-requests.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 
 const hourMs = 3_600_000;
@@ -43,6 +42,28 @@ export interface HttpEngine {
   readonly giveBack: RegExp;
   /** Set if an error that is saved under a key is the response to a CANCEL too. */
   readonly savesErrors?: true;
+}
+
+/** A fault that holds a request up until it is let through. `there` resolves when the request has arrived. */
+export function heldUp(t: TestContext) {
+  const there = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  t.after(() => gate.resolve());
+  const wait = () => {
+    there.resolve();
+    return gate.promise;
+  };
+  return { wait, there: there.promise, letThrough: () => gate.resolve() };
+}
+
+/** Sends a FREEZE, and aborts it when its request has arrived. */
+export async function abortFreeze(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
+  const abort = new AbortController();
+  const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
+  const rejected = assert.rejects(provider.instruct(instruction, abort.signal), /aborted by the test/);
+  await there;
+  abort.abort(new Error('aborted by the test'));
+  await rejected;
 }
 
 /** Tests what every provider that is called over HTTP guarantees. */

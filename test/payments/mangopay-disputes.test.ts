@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
-import { heldUp } from './held-requests.ts';
+import { heldUp } from './http-suite.ts';
 import { amount, held as heldAt, holdIn, hook } from './mangopay-support.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 

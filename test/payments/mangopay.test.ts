@@ -3,8 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { createMangopayProvider } from '../../src/payments/mangopay/provider.ts';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { apiError } from '../support/rejected.ts';
-import { heldUp } from './held-requests.ts';
-import { httpSuite } from './http-suite.ts';
+import { heldUp, httpSuite } from './http-suite.ts';
 import { amount, held, holdIn, hook, opened } from './mangopay-support.ts';
 import { instruct, lookUp, type ProviderEngine, providerSuite } from './provider-suite.ts';
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { PaymentOrder } from '../../src/payments/provider.ts';
 import { declinedFor } from '../../src/payments/stripe/declined.ts';
-import { heldUp } from './held-requests.ts';
+import { heldUp } from './http-suite.ts';
 import { instruct, lookUp } from './provider-suite.ts';
 import { held, opened } from './stripe-support.ts';
 
