@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
+import type pg from 'pg';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { connectTo, createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 import { artwork } from '../support/samples.ts';
 import { newNonce, type SignedRequest, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -107,7 +107,7 @@ test(
   options,
   async (t) => {
     const { dataDir, url, platform, inFolder, onPostgres, file } = await deployment(t);
-    const watcher = await connect(t, url);
+    const watcher = await connectTo(t, url);
     await watcher.query(holdStamps);
 
     const isServed = async (env: Env) =>
@@ -178,16 +178,9 @@ test(
   },
 );
 
-async function connect(t: TestContext, url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  t.after(() => client.end().catch(() => {}));
-  return client;
-}
-
 /** A session that holds the lock, as soon as it gets it. */
 async function hold(t: TestContext, url: string): Promise<pg.Client> {
-  const client = await connect(t, url);
+  const client = await connectTo(t, url);
   await client.query('SELECT pg_advisory_lock(42)');
   return client;
 }

@@ -1,29 +1,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
 import { type Scraped, scrape } from '../support/metrics.ts';
-import { createDatabase, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
+import { createDatabase, runSql, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched } from '../support/watched-command.ts';
 
 const skip = skipUnlessPostgres();
 /** The longest wait for something that has to happen. */
 const timeoutMs = 20_000;
-
-/** Runs statements of the superuser. Returns the rows of the last one. */
-async function administer(url: string, ...statements: readonly string[]): Promise<{ pid: number }[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    let rows: { pid: number }[] = [];
-    for (const statement of statements) rows = (await client.query(statement)).rows;
-    return rows;
-  } finally {
-    await client.end();
-  }
-}
 
 const reload = 'SELECT pg_reload_conf()';
 
@@ -57,9 +43,9 @@ test('a server is ready exactly while PostgreSQL stores what it is given', {
   assert.ok((known.value('artseal_store_database_bytes') ?? 0) > 1_000_000);
   assert.equal(known.value('artseal_postgres_connected'), 1);
 
-  await administer(url, 'ALTER SYSTEM SET default_transaction_read_only = on', reload);
+  await runSql(url, 'ALTER SYSTEM SET default_transaction_read_only = on', reload);
   await failsWith(/in a read-only transaction/);
-  await administer(
+  await runSql(
     url,
     'SET default_transaction_read_only = off',
     'ALTER SYSTEM RESET default_transaction_read_only',
@@ -67,7 +53,7 @@ test('a server is ready exactly while PostgreSQL stores what it is given', {
   );
   await becomes(200);
 
-  const [session] = await administer(
+  const [session] = await runSql<{ pid: number }>(
     url,
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'artseal'",
   );

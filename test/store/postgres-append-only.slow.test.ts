@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
+import type pg from 'pg';
 import { migrate } from '../../src/store/postgres/upgrade.ts';
 import { migrations as sqliteMigrations } from '../../src/store/sqlite/upgrade.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { connectTo, createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 
 const skip = skipUnlessPostgres();
 
@@ -149,9 +149,7 @@ const insertion = (table: string, row: Row) => {
 
 /** A connection to a database with rows that were recorded at a time. */
 async function recorded(t: TestContext, atS: number): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: await createDatabase(t) });
-  await client.connect();
-  t.after(() => client.end());
+  const client = await connectTo(t, await createDatabase(t));
   await migrate(client);
   for (const [table, row] of Object.entries(rowsAt(atS))) await client.query(insertion(table, row));
   return client;

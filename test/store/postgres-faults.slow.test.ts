@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Command, Store } from '../../src/store/store.ts';
 import {
   createDatabase,
   type PostgresCluster,
+  runSql,
   skipUnlessPostgres,
   startCluster,
 } from '../support/postgres.ts';
@@ -22,17 +22,6 @@ async function openGallery(t: TestContext) {
   t.after(() => store.close());
   await addPlatform(store, 'gallery');
   return { cluster, url, store };
-}
-
-/** Runs queries of the superuser. */
-async function administer(url: string, ...texts: readonly string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    for (const text of texts) await client.query(text);
-  } finally {
-    await client.end();
-  }
 }
 
 /** Files until it is stopped, so much at once that batches are read ahead. Returns the numbers that were answered. */
@@ -61,8 +50,8 @@ function fileOf(author: string): Command<'FileArtwork'> {
 }
 
 /** Makes PostgreSQL reject filings of the author 'unlucky'. */
-const failUnlucky = (url: string): Promise<void> =>
-  administer(
+const failUnlucky = (url: string) =>
+  runSql(
     url,
     `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'unlucky'; END $$`,
     `CREATE TRIGGER unlucky AFTER INSERT ON filing FOR EACH ROW WHEN (NEW.author = 'unlucky')
@@ -74,13 +63,10 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 /** All numbers that are stored, in their order. */
-async function storedIn(url: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query<{ filing_no: string }>('SELECT filing_no FROM filing ORDER BY 1');
-  await client.end();
-  return rows.map(({ filing_no }) => filing_no);
-}
+const storedIn = async (url: string): Promise<string[]> =>
+  (await runSql<{ filing_no: string }>(url, 'SELECT filing_no FROM filing ORDER BY 1')).map(
+    ({ filing_no }) => filing_no,
+  );
 
 const numbered = (count: number): string[] =>
   Array.from({ length: count }, (_, nth) => `AS-2026-${String(nth + 1).padStart(6, '0')}`);
@@ -117,7 +103,7 @@ test('answered filings survive kills of PostgreSQL, and numbers have no gap', { 
 test('the same kills lose answered filings if commits do not wait for the disk', { skip }, async (t) => {
   const { cluster, url, store } = await openGallery(t);
   // After the start, which refuses it.
-  await administer(
+  await runSql(
     url,
     'ALTER SYSTEM SET synchronous_commit = off',
     "ALTER SYSTEM SET wal_writer_delay = '10s'",
@@ -129,7 +115,7 @@ test('the same kills lose answered filings if commits do not wait for the disk',
   await cluster.kill();
   await cluster.start();
   // Otherwise the store does not connect again.
-  await administer(url, 'ALTER SYSTEM RESET ALL', 'SELECT pg_reload_conf()');
+  await runSql(url, 'ALTER SYSTEM RESET ALL', 'SELECT pg_reload_conf()');
   await stop();
   const stored = new Set(await storedIn(url));
   assert.ok(answered.some((number) => !stored.has(number)));
@@ -142,7 +128,7 @@ test('a session that is ended fails what is under way, and the next requests are
   for (let ended = 0; ended < kills; ended += 1) {
     const { stop, answered } = fileUntilStopped(store);
     await until(() => answered.length > 5);
-    await administer(
+    await runSql(
       url,
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'artseal'",
     );
@@ -165,7 +151,7 @@ test('calls are counted on from what the table has, when another session has wri
     return calls;
   };
   assert.deepEqual([await count(), await count()], [1, 2]);
-  await administer(
+  await runSql(
     url,
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'artseal'",
     'UPDATE usage SET calls = 7',
@@ -184,14 +170,14 @@ test('nothing is stored on a full disk, and the next requests are executed once 
   const { url, store } = await openGallery(t);
   const file = () => store.execute({ effect: toFile(by) });
   await file();
-  await administer(
+  await runSql(
     url,
     `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$`,
     'CREATE TRIGGER full_disk AFTER INSERT ON filing EXECUTE FUNCTION fail()',
   );
   const refused = { reason: 'UNAVAILABLE', message: /nothing was stored/ };
   await Promise.all(Array.from({ length: 100 }, () => assert.rejects(file(), refused)));
-  await administer(url, 'DROP TRIGGER full_disk ON filing');
+  await runSql(url, 'DROP TRIGGER full_disk ON filing');
   await file();
   assert.deepEqual(await storedIn(url), numbered(2));
 });
@@ -242,7 +228,7 @@ test('one process at a time uses a database', { skip }, async (t) => {
 test('a database that was put back to an earlier state is not written', { skip }, async (t) => {
   const { url, store } = await openGallery(t);
   await store.execute({ effect: toFile(by) });
-  await administer(
+  await runSql(
     url,
     'ALTER TABLE log_leaf DISABLE TRIGGER ALL',
     'DELETE FROM log_leaf',

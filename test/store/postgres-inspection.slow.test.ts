@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import pg from 'pg';
 import { inspectDatabase, isEmpty, planUpgrade, readLogNames } from '../../src/store/postgres/inspection.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { migrations } from '../../src/store/postgres/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { connectTo, createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 import { addPlatform, fileOne, sandbox } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
@@ -44,8 +43,7 @@ test('the oldest snapshot is that of the oldest transaction', { skip }, async (t
   const ageOf = async () =>
     (await inspectDatabase(place, { year: 2026, nowMs: Date.now }, async () => {})).snapshotS;
   assert.equal(await ageOf(), 0);
-  const forgotten = new pg.Client({ connectionString: place.url });
-  await forgotten.connect();
+  const forgotten = await connectTo(t, place.url);
   await forgotten.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
   await forgotten.query('SELECT 1');
   await eventually('an age of a second', 10_000, async () => ((await ageOf()) ?? 0) >= 1);

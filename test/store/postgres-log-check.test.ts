@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
 import { inspectDatabase } from '../../src/store/postgres/inspection.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
 import { addPlatform, fileOne, sandbox } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
@@ -24,11 +23,8 @@ async function fill(url: string): Promise<void> {
 /** The faults after statements of a superuser who disabled the triggers. */
 async function faultsAfter(t: TestContext, ...statements: readonly string[]): Promise<readonly string[]> {
   const url = await createDatabase(t, { template: fill });
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  t.after(() => client.end());
-  for (const table of ['filing', 'log_leaf']) await client.query(`ALTER TABLE ${table} DISABLE TRIGGER ALL`);
-  for (const statement of statements) await client.query(statement);
+  const disabled = ['filing', 'log_leaf'].map((table) => `ALTER TABLE ${table} DISABLE TRIGGER ALL`);
+  await runSql(url, ...disabled, ...statements);
   const { content } = await inspectDatabase(
     { url },
     { year: 2026, nowMs: Date.now },

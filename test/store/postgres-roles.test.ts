@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
 import { recordRestorationAt } from '../../src/store/postgres/restoration.ts';
 import { grantsFor } from '../../src/store/postgres/roles.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { perform } from '../../src/store/store.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { connectTo, createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 import { addPlatform, fileOne, noon, sandbox } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
@@ -19,24 +18,18 @@ async function databaseWithRoles(t: TestContext) {
   const [app, reader] = [`Roles app ${created}`, `roles_reader_${created}`];
   const url = await createDatabase(t);
   const urlOf = (role: string) => url.replace('postgres@', `${encodeURIComponent(role)}@`);
-  const connect = async (to: string) => {
-    const client = new pg.Client({ connectionString: to });
-    await client.connect();
-    t.after(() => client.end());
-    return client;
-  };
   const store = await openPostgresStore({ place: { url }, ...sandbox, opening: 'NEW' });
   const by = await addPlatform(store, 'gallery');
   await fileOne(store, by);
   await store.close();
-  const owner = await connect(url);
+  const owner = await connectTo(t, url);
   await owner.query(`CREATE ROLE "${app}" LOGIN; CREATE ROLE ${reader} LOGIN`);
   // The second time ends what is granted, and grants it again.
   for (let times = 0; times < 2; times += 1) await owner.query(grantsFor({ app, reader }).join('\n'));
   const revoke = (right: string, table: string) => owner.query(`REVOKE ${right} ON ${table} FROM "${app}"`);
   const place = { url: urlOf(app) };
   return {
-    ...{ by, revoke, app: await connect(place.url), reader: await connect(urlOf(reader)) },
+    ...{ by, revoke, app: await connectTo(t, place.url), reader: await connectTo(t, urlOf(reader)) },
     openAsApp: () => openPostgresStore({ place, ...sandbox, opening: 'EXISTING' }),
     restoredAsApp: () => recordRestorationAt({ place, ...sandbox }, () => restoredAtNoon),
   };

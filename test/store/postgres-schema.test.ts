@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { is, SQL } from 'drizzle-orm';
 import { getTableConfig, type SQLiteColumn, SQLiteSyncDialect, SQLiteTable } from 'drizzle-orm/sqlite-core';
-import pg from 'pg';
+import type pg from 'pg';
 import { projectFolder } from '../../build/project.ts';
 import { DatabaseError } from '../../src/store/engine/failure.ts';
 import type { Migration } from '../../src/store/engine/migrations.ts';
 import * as schema from '../../src/store/engine/schema.ts';
 import { migrate, migrations, schemaOf, tooNew } from '../../src/store/postgres/upgrade.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { connectTo, createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 
 const skip = skipUnlessPostgres();
 
@@ -95,16 +95,8 @@ const foreignKeysOf = ({ name, foreignKeys }: TableConfig): readonly string[] =>
     return `ALTER TABLE "${name}" ADD FOREIGN KEY (${quoted(columns)}) REFERENCES ${to}`;
   });
 
-/** Connects to a new database. */
-async function connect(t: TestContext, url?: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url ?? (await createDatabase(t)) });
-  await client.connect();
-  t.after(() => client.end());
-  return client;
-}
-
 async function migrated(t: TestContext): Promise<pg.Client> {
-  const client = await connect(t);
+  const client = await connectTo(t, await createDatabase(t));
   await migrate(client);
   return client;
 }
@@ -186,7 +178,7 @@ function addMigration(t: TestContext, migration: Migration): void {
 
 test('processes that start at once migrate a database once', { skip }, async (t) => {
   const url = await createDatabase(t);
-  const sessions = await Promise.all(Array.from({ length: 4 }, () => connect(t, url)));
+  const sessions = await Promise.all(Array.from({ length: 4 }, () => connectTo(t, url)));
   assert.equal(await schemaOf(sessions[0] as pg.Client), 0);
   // Stricter than what migrations need: they must not rely on the settings of the database.
   for (const session of sessions)

@@ -190,6 +190,30 @@ async function stopGuard(child: ChildProcess, lastWords = ''): Promise<void> {
   await exited;
 }
 
+/** Connects to a database until the end of the test. */
+export async function connectTo(t: Cleanup, url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  t.after(() => client.end());
+  return client;
+}
+
+/** Runs statements on a connection of its own. Returns the rows of the last one. */
+export async function runSql<Row extends pg.QueryResultRow>(
+  url: string,
+  ...statements: readonly string[]
+): Promise<readonly Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    let rows: readonly Row[] = [];
+    for (const statement of statements) ({ rows } = await client.query<Row>(statement));
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
 /** Databases by the cluster. */
 interface Databases {
   count: number;
