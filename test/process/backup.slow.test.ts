@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { issueSandboxCredentials } from '../../src/config/sandbox-credentials.ts';
 import { artsealWith } from '../support/artseal.ts';
-import { artsealCommand, artsealInShell } from '../support/artseal-command.ts';
+import { artsealCommand, artsealInShell, projectFolder } from '../support/artseal-command.ts';
 import { tester } from '../support/audit-log.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
@@ -24,6 +22,7 @@ import {
   runCommand,
   runShell,
   serveWatched,
+  startProgram,
 } from '../support/watched-command.ts';
 
 const brokenAfterMs = 60_000;
@@ -93,76 +92,39 @@ test('a backup of a busy service blocks no call and has every filing that was an
   assert.ok(answered.length > before.length + 3, `${answered.length} were answered`);
 });
 
-test('a backup that is killed leaves no file under its name; one that is stopped leaves no file at all', async (t) => {
-  const dataDir = await largeSandbox(t, 150);
-  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    const folder = temporaryFolder(t);
-    const [program, words] = artsealCommand(['backup', join(folder, 'b.tar')]);
-    const child = spawn(program, words, {
-      env: commandEnvironment({ ARTSEAL_DATA_DIR: dataDir }),
-      stdio: 'ignore',
-    });
-    const ended = once(child, 'close');
-    await eventually('the backup under way', brokenAfterMs, () => {
-      const [partial] = partials(folder);
-      return partial !== undefined && existsSync(join(folder, partial, 'artseal.db'));
-    });
-    child.kill(signal);
-    const [code, killedBy] = await ended;
-    assert.deepEqual([code, killedBy], signal === 'SIGKILL' ? [null, 'SIGKILL'] : [1, null]);
-    assert.ok(!existsSync(join(folder, 'b.tar')));
-    assert.equal(partials(folder).length, signal === 'SIGKILL' ? 1 : 0);
-  }
-});
+/** Runs a command, and sends it a signal once it is so far. Returns its exit code, null if the signal ended it, and its errors. */
+async function interrupted(
+  t: TestContext,
+  words: readonly string[],
+  env: Record<string, string>,
+  signal: NodeJS.Signals,
+  isSoFar: () => boolean,
+) {
+  const options = { env: commandEnvironment(env), cwd: projectFolder };
+  const { child, end, stderr } = startProgram(t, ...artsealCommand(words), options);
+  await eventually('the work under way', brokenAfterMs, isSoFar);
+  child.kill(signal);
+  return { code: await end(), errors: stderr() };
+}
 
-test('a command that is stopped stops the backup of the server, which leaves no file', async (t) => {
-  const dataDir = await largeSandbox(t, 150);
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
-  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    const folder = temporaryFolder(t);
-    const [program, words] = artsealCommand(['backup', join(folder, 'b.tar')]);
-    const child = spawn(program, words, {
-      env: commandEnvironment({ ARTSEAL_DATA_DIR: dataDir }),
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    const ended = Promise.all([once(child, 'close'), text(child.stderr)]);
-    await eventually('the backup under way', brokenAfterMs, () => partials(folder).length > 0);
-    child.kill(signal);
-    const [[code], errors] = await ended;
-    assert.equal(code, signal === 'SIGKILL' ? null : 1);
-    if (signal === 'SIGTERM')
-      assert.match(errors, /^artseal: stopped by SIGTERM; unfinished files are removed$/m);
-    await eventually('the end of the backup', brokenAfterMs, () => readdirSync(folder).length === 0);
-  }
-  assert.equal(await service.stop(), 0);
-});
-
-test('beside a server that hangs, commands say so, and --offline-copy takes a backup', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const { platform } = await issueInto(dataDir, 1);
-  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
-  const { json } = await fileArtwork(service, platform);
-  const env = { ARTSEAL_DATA_DIR: dataDir };
-  const target = join(temporaryFolder(t), 'b.tar');
-  service.child.kill('SIGSTOP');
-  try {
-    assertOneLine(
-      await runBounded(t, ['backup', target], env),
-      1,
-      /the server of .* does not respond .*: see docs\/operate\/incidents\/server-hangs\.md/,
-    );
-    const { code, stdout, stderr } = await runCommand(['backup', target, '--offline-copy'], env);
-    assert.equal(code, 0, stderr);
-    assert.match(stdout, new RegExp(`^1 filings to ${json.filingNo},`, 'm'));
-    const verified = await runCommand(['backup', 'verify', target, '--offline-copy'], env);
-    assert.match(verified.stdout, /^sound: /m);
-    const checked = await runCommand(['check'], env);
-    assert.match(checked.stdout, /^ok +database /m);
-  } finally {
-    service.child.kill('SIGCONT');
-  }
-  assert.equal(await service.stop('SIGKILL'), null);
-});
+for (const isServed of [false, true])
+  test(`a command that is stopped stops its backup${isServed ? ' by the server' : ''}, and leaves no file`, async (t) => {
+    const env = { ARTSEAL_DATA_DIR: await largeSandbox(t, 150) };
+    const service = isServed ? await serveWatched(t, { ...env, ...quiet }) : undefined;
+    for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+      const folder = temporaryFolder(t);
+      const isUnderWay = () => partials(folder).some((name) => existsSync(join(folder, name, 'artseal.db')));
+      const words = ['backup', join(folder, 'b.tar')];
+      const { code, errors } = await interrupted(t, words, env, signal, isUnderWay);
+      assert.equal(code, signal === 'SIGKILL' ? null : 1);
+      if (signal === 'SIGTERM')
+        assert.match(errors, /^artseal: stopped by SIGTERM; unfinished files are removed$/m);
+      const left = signal === 'SIGKILL' && !isServed ? 1 : 0;
+      await eventually('the end of the backup', brokenAfterMs, () => readdirSync(folder).length === left);
+      assert.equal(partials(folder).length, left);
+    }
+    assert.equal(await service?.stop(), isServed ? 0 : undefined);
+  });
 
 test('the folder of an unfinished restore is not served, not even as a new sandbox', async (t) => {
   const dataDir = await largeSandbox(t, 60);
@@ -170,14 +132,10 @@ test('the folder of an unfinished restore is not served, not even as a new sandb
   const backup = join(folder, 'b.tar');
   assert.equal((await runCommand(['backup', backup], { ARTSEAL_DATA_DIR: dataDir })).code, 0);
   const into = join(folder, 'restored');
-  const [program, words] = artsealCommand(['restore', backup, '--into', into]);
-  const child = spawn(program, words, { env: commandEnvironment({}), stdio: 'ignore' });
-  const ended = once(child, 'close');
-  await eventually('the restore under way', brokenAfterMs, () =>
+  const { code } = await interrupted(t, ['restore', backup, '--into', into], {}, 'SIGKILL', () =>
     existsSync(join(into, 'restore.partial', 'artseal.db')),
   );
-  child.kill('SIGKILL');
-  assert.deepEqual(await ended, [null, 'SIGKILL']);
+  assert.equal(code, null);
   assert.ok(!existsSync(join(into, 'artseal.db')));
   assertOneLine(
     await runBounded(t, ['serve'], { ARTSEAL_DATA_DIR: into }),
@@ -244,20 +202,6 @@ test('serve takes backups regularly, catches up on a missed one, and stops durin
   assert.match(taken, /^artseal-000001-\d{8}T\d{6}Z\.tar$/);
   const verified = await runCommand(['backup', 'verify', join(folder, taken)], {});
   assert.equal(verified.code, 0, verified.stderr);
-
-  // No backup is due yet.
-  const rotate = ['backup', 'rotate', '--into', folder, '--keep', '1'];
-  const young = await runCommand([...rotate, '--if-older-than', '24h'], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(young.stdout, /not taken: the last one is young enough/);
-  assert.deepEqual(readdirSync(folder), [taken]);
-
-  // A folder that is missing, as on a disk that was not mounted, is an error in the log.
-  const away = await serveWatched(t, { ...env, ARTSEAL_BACKUP_DIR: join(folder, 'away') });
-  await eventually('the failure', brokenAfterMs, () => away.stderr().includes('no backup could be taken'));
-  assert.match(away.stderr(), /"level":50,.*"reason":"[^"]*away[^"]*","msg":"no backup could be taken/);
-  const failing = async () => (await scrape(away.metricsUrl)).value('artseal_backup_failing') === 1;
-  await eventually('the metric', brokenAfterMs, failing);
-  assert.equal(await away.stop(), 0);
 
   const empty = join(folder, 'empty');
   mkdirSync(empty);

@@ -6,11 +6,15 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import Sqlite from 'better-sqlite3';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
+import { type BookedLog, checkLog, readLog } from '../../simulation/evidence.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { fileOne, noon, sandbox } from '../store/promises/fixtures.ts';
 import { artsealWith } from '../support/artseal.ts';
 import { askProvenance, fileArtwork } from '../support/calls.ts';
+import { copyFolder } from '../support/copy-folder.ts';
+import { readDatabase } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
+import { postAll, prepare, storedFilings } from '../support/filing-load.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { startService } from '../support/service.ts';
@@ -154,4 +158,58 @@ test('a damaged database is rejected after kill -9, with the message of SQLite a
       name: 'DatabaseError',
       message: /artseal\.db is damaged: .*(page|malformed).*artseal restore.*database-damaged\.md/s,
     });
+});
+
+const openBook = (dataDir: string): Promise<BookedLog> =>
+  readDatabase(dataDir, (client) => readLog(client, dataDir));
+
+/** The outcome of a start on a copy with one flipped bit in the write-ahead log: all filings are there, or it fails. */
+async function startWithFlippedBit(
+  t: TestContext,
+  dataDir: string,
+  place: number,
+  answered: readonly string[],
+): Promise<'rejected' | 'complete'> {
+  const copy = join(temporaryFolder(t), 'copy');
+  copyFolder(dataDir, copy);
+  const log = join(copy, 'artseal.db-wal');
+  const bytes = readFileSync(log);
+  const at = Math.floor((bytes.length - 1) * place);
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  writeFileSync(log, bytes);
+  const started = await serveWatched(t, { ARTSEAL_DATA_DIR: copy }).catch((error: Error) => error);
+  if (started instanceof Error) {
+    assert.match(
+      started.message,
+      /the database is older than what was published: it has \d+ leaves.*artseal evidence fork --accept/s,
+    );
+    return 'rejected';
+  }
+  checkLog(await openBook(copy), new Map());
+  const stored = await storedFilings(copy);
+  assert.deepEqual(
+    stored.map(({ filingNo }) => filingNo),
+    answered.toSorted(),
+  );
+  assert.equal(await started.stop('SIGTERM'), 0);
+  return 'complete';
+}
+
+test('after a bit flip in the write-ahead log of a killed process, nothing published is lost without an error', {
+  timeout: 120_000,
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 8);
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const answered: string[] = [];
+  await postAll(service.publicUrl, prepare(platforms, 200), ({ filingNo }) => answered.push(filingNo));
+  await eventually('a checkpoint of all leaves', timeoutMs, async () => {
+    const { leaves, checkpoints } = await openBook(dataDir);
+    return [checkpoints.file, checkpoints.database].every((one) => one?.size === leaves.length);
+  });
+  assert.equal(await service.stop('SIGKILL'), null);
+  const outcomes = [];
+  for (const place of [0.1, 0.5, 0.9, 1])
+    outcomes.push(await startWithFlippedBit(t, dataDir, place, answered));
+  assert.deepEqual(outcomes.slice(0, 3), ['rejected', 'rejected', 'rejected']);
 });

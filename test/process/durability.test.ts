@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { type TestContext, test } from 'node:test';
+import { checkLog, readLog } from '../../simulation/evidence.ts';
 import { readDatabase } from '../support/engine.ts';
 import {
   type Answered,
@@ -130,6 +131,9 @@ async function survivesKill(t: TestContext): Promise<void> {
 
   const again = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
   await t.test('the database is sound, and has counted each call', () => databaseIsSound(dataDir, platform));
+  await t.test('each record and log event has its leaf', async () => {
+    checkLog(await readDatabase(dataDir, (client) => readLog(client, dataDir)), new Map());
+  });
   await t.test('every filing that was answered is there', () => allAreThere(dataDir, answered));
   await t.test('the nonce of every answered call is spent', async () => {
     await noncesAreSpent(again.publicUrl, answered);
