@@ -1,17 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  appendFileSync,
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  mkdtempSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type pg from 'pg';
@@ -25,7 +15,12 @@ import { type Certificate, makeAuthority, trust } from '../support/certificates.
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { freeAddress } from '../support/free-address.ts';
-import { postgresBinaries, postgresCluster, skipUnlessPostgres } from '../support/postgres.ts';
+import {
+  type ClusterOptions,
+  openCluster,
+  postgresCluster,
+  skipUnlessPostgres,
+} from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessPostgres();
@@ -34,7 +29,9 @@ const password = 'correct horse';
 
 /** A server of its own, which listens on TCP and asks for passwords. */
 interface Server {
+  /** The folder of its Unix socket, and that of its data. */
   readonly folder: string;
+  readonly data: string;
   /** 127.0.0.1:port. */
   readonly address: string;
   readonly port: number;
@@ -53,87 +50,33 @@ host  all         postgres  127.0.0.1/32 trust
 host  all         writer    127.0.0.1/32 scram-sha-256
 `;
 
-/** Runs a program of PostgreSQL as the user of the shared cluster, since it refuses to run as root. */
-async function userOfPostgres(): Promise<{ uid: number; gid: number; folder: string }> {
-  const shared = new URL((await postgresCluster()).url('x').replace('@', '@localhost')).searchParams.get(
-    'host',
-  );
-  assert.ok(shared !== null);
-  const { uid, gid } = statSync(shared);
-  return { uid, gid, folder: shared };
-}
-
-async function run(program: string, words: readonly string[]): Promise<void> {
-  const { uid, gid } = await userOfPostgres();
-  const path = join(postgresBinaries() ?? '', program);
-  const { status, stderr } = spawnSync(path, words, { uid, gid, cwd: '/', encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
-}
-
-/** Makes data in a new folder, and runs a server on it until the tests of `t` are over. */
-async function startServer(
-  t: Pick<TestContext, 'after'>,
-  make: (folder: string) => Promise<void>,
-): Promise<Server> {
-  const { uid, gid } = await userOfPostgres();
-  const folder = mkdtempSync(join(tmpdir(), 'artseal-pg-'));
-  chownSync(folder, uid, gid);
-  await make(folder);
+/** Runs a server until the tests of `t` are over, on new data or on those that a program makes. */
+async function startServer(t: Pick<TestContext, 'after'>, made?: ClusterOptions['made']): Promise<Server> {
   const address = await freeAddress();
   const port = Number(address.split(':')[1]);
-  const words = ['-D', folder, '-k', folder, '-p', String(port), '-c', 'listen_addresses=127.0.0.1'];
-  // It ends with its standard input, also because this process was killed, and leaves no folder.
-  const guard = '"$@" & exec 2>/dev/null; read -r line; kill -QUIT $!; wait; rm -rf "$0"';
-  const program = join(postgresBinaries() ?? '', 'postgres');
-  const child = spawn('sh', ['-c', guard, folder, program, ...words], {
-    ...{ uid, gid, cwd: '/', env: { PATH: process.env.PATH }, detached: true },
-    stdio: ['pipe', 'ignore', 'pipe'],
-  });
-  let output = '';
-  const ready = Promise.withResolvers<void>();
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    output += chunk;
-    if (output.includes('ready to accept')) ready.resolve();
-  });
-  child.stderr.on('end', () => ready.reject(new Error(output)));
-  const exited = once(child, 'exit');
-  const stop = async () => {
-    child.stdin.end();
-    await exited;
-  };
-  t.after(stop);
-  await ready.promise;
+  const settings = { listen_addresses: '127.0.0.1', port: String(port) };
+  const cluster = await openCluster({ fsync: true, settings, ...(made && { made }) });
+  t.after(() => cluster.remove());
   const socketUrl = (user: string, database = 'postgres') =>
-    `postgres://${user}@/${database}?host=${folder}&port=${port}`;
-  return { folder, address, port, socketUrl, stop };
+    `postgres://${user}@/${database}?host=${cluster.folder}&port=${port}`;
+  const data = join(cluster.folder, 'data');
+  return { folder: cluster.folder, data, address, port, socketUrl, stop: cluster.kill };
 }
 
 let primary: Promise<Server> | undefined;
-const afterAll: Parameters<TestContext['after']>[0][] = [];
-fileScope.after(async () => {
-  for (const hook of afterAll) await (hook as () => Promise<void>)();
-});
+fileScope.after(async () => (await primary)?.stop());
 
 /** The server of the tests of this file. */
 function primaryServer(): Promise<Server> {
-  primary ??= startServer({ after: (hook) => afterAll.push(hook) }, async (folder) => {
-    await run('initdb', [
-      '--no-sync',
-      '--no-instructions',
-      '--username=postgres',
-      '--encoding=UTF8',
-      '--locale=C.UTF-8',
-      '-D',
-      folder,
-    ]);
-    writeFileSync(join(folder, 'pg_hba.conf'), admissions);
-  }).then(async (server) => {
+  primary ??= startServer({ after: () => {} }).then(async (server) => {
     await asSuperuser(
       server,
       `CREATE ROLE writer LOGIN PASSWORD '${password}'`,
       'CREATE ROLE certified LOGIN',
       'CREATE ROLE stranger LOGIN',
     );
+    writeFileSync(join(server.data, 'pg_hba.conf'), admissions);
+    await reload(server, 'ssl', 'off');
     return server;
   });
   return primary;
@@ -150,23 +93,24 @@ async function asSuperuser(server: Server, ...statements: readonly string[]): Pr
 
 /** Gives the server a certificate, and waits until it uses it. */
 async function useCertificate(
-  { folder, ...server }: Server,
+  server: Server,
   certificate: Certificate,
   authority: Certificate,
 ): Promise<void> {
-  const { uid, gid } = statSync(folder);
+  const { uid, gid } = statSync(server.data);
   const own = {
     'server.crt': certificate.certificateFile,
     'server.key': certificate.keyFile,
     'root.crt': authority.certificateFile,
   };
-  for (const [name, file] of Object.entries(own)) {
-    copyFileSync(file, join(folder, name));
-    chownSync(join(folder, name), uid, gid);
-    chmodSync(join(folder, name), 0o600);
+  for (const [name, from] of Object.entries(own)) {
+    const file = join(server.data, name);
+    copyFileSync(from, file);
+    chownSync(file, uid, gid);
+    chmodSync(file, 0o600);
   }
-  await reload({ folder, ...server }, 'ssl_ca_file', 'root.crt');
-  await reload({ folder, ...server }, 'ssl', 'on');
+  await reload(server, 'ssl_ca_file', 'root.crt');
+  await reload(server, 'ssl', 'on');
 }
 
 const withoutTls = 'this PostgreSQL was built without TLS';
@@ -450,9 +394,8 @@ test('roles and databases that are missing are named', { skip }, async (t) => {
     /GRANT CONNECT ON DATABASE "closed" TO "writer"/,
   );
   await assertRefused({ url: server.socketUrl('postgres', 'latin') }, /has the encoding LATIN1/);
-  const trusted = (await userOfPostgres()).folder;
   await assertRefused(
-    { url: `postgres://missing@/postgres?host=${trusted}` },
+    { url: (await postgresCluster()).url('postgres').replace('postgres@', 'missing@') },
     /does not let missing connect .*role "missing" does not exist/,
   );
 });
@@ -461,7 +404,7 @@ test('the certificate of a server is verified, and one of the client is sent', {
   const server = await primaryServer();
   if (!(await hasTls(server))) return t.skip(withoutTls);
   // A server without TLS does not start with this line.
-  appendFileSync(join(server.folder, 'pg_hba.conf'), 'hostssl all certified 127.0.0.1/32 cert\n');
+  appendFileSync(join(server.data, 'pg_hba.conf'), 'hostssl all certified 127.0.0.1/32 cert\n');
   const authority = makeAuthority(t);
   const other = makeAuthority(t);
   const caFile = authority.certificateFile;
@@ -502,22 +445,10 @@ test('the certificate of a server is verified, and one of the client is sent', {
 
 test('of several hosts the first that takes writes is used', { skip }, async (t) => {
   const server = await primaryServer();
-  const standby = await startServer(t, async (folder) => {
-    await run('pg_basebackup', [
-      '-D',
-      folder,
-      '-h',
-      server.folder,
-      '-p',
-      String(server.port),
-      '-U',
-      'postgres',
-      '-R',
-      '-c',
-      'fast',
-      '--no-sync',
-    ]);
-  });
+  const standby = await startServer(t, (data) => [
+    ...(['pg_basebackup', '-D', data, '-h', server.folder, '-p', String(server.port)] as const),
+    ...['-U', 'postgres', '-R', '-c', 'fast', '--no-sync'],
+  ]);
   const nowhere = await freeAddress();
   const url = (...hosts: readonly string[]) => `postgres://postgres@${hosts.join(',')}/postgres`;
   const client = await open(t, { url: url(nowhere, standby.address, server.address) });
@@ -548,9 +479,7 @@ test('hosts that cannot be reached are told apart', { skip }, async (t) => {
     { url: `postgres://a@${await freeAddress()}/b` },
     /refused the connection: check that PostgreSQL runs/,
   );
-  const server = await startServer(t, (folder) =>
-    run('initdb', ['--no-sync', '--auth=trust', '--username=postgres', '--encoding=UTF8', '-D', folder]),
-  );
+  const server = await startServer(t);
   const url = `postgres://postgres@${server.address}/postgres`;
   const client = await open(t, { url });
   const ended = new Promise((resolve) => client.once('end', resolve));

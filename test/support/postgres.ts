@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, chownSync, constants, globSync, mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -13,10 +13,16 @@ type Cleanup = Pick<TestContext, 'after'>;
 export interface ClusterOptions {
   /** Whether a commit waits for the disk: only a crash of the machine shows the difference. Off, databases are created faster. */
   readonly fsync: boolean;
+  /** Settings besides those of all clusters. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** The program of PostgreSQL that makes the data folder, with its words; initdb if undefined. */
+  readonly made?: (dataFolder: string) => readonly [program: string, ...words: string[]];
 }
 
 /** A PostgreSQL cluster. It ends with this process, however this process ends. */
 export interface PostgresCluster {
+  /** The folder of its Unix socket and of its data, which is in `data`. */
+  readonly folder: string;
   /** Returns the URL of a database, whether it exists or not. */
   url(database: string): string;
   /** Stops the cluster at once, as a crash does: it recovers when it starts again. */
@@ -61,7 +67,8 @@ wait
 /** Has a folder for each version. */
 const debianFolder = '/usr/lib/postgresql/';
 
-const readyLine = 'database system is ready to accept connections';
+/** Of a standby it continues otherwise. */
+const readyLine = 'database system is ready to accept';
 
 /** The folder of PostgreSQL's programs: ARTSEAL_TEST_POSTGRES, or else Debian's newest. Undefined if there is none. */
 export function postgresBinaries(): string | undefined {
@@ -111,23 +118,28 @@ process.once('exit', () => killed.forEach(removeFolder));
 const removeFolder = (folder: string) => rmSync(folder, { recursive: true, force: true });
 
 /** Starts a cluster in a new folder. Resolves when it accepts connections. */
-export async function openCluster({ fsync }: ClusterOptions): Promise<PostgresCluster> {
+export async function openCluster({ fsync, settings, made }: ClusterOptions): Promise<PostgresCluster> {
   const binaries = postgresBinaries();
   if (binaries === undefined) throw new Error(notInstalled);
   const folder = mkdtempSync(join(tmpdir(), 'artseal-pg-'));
   const host = encodeURIComponent(folder).replaceAll('%2F', '/');
-  const settings = {
-    listen_addresses: '',
-    fsync: fsync ? 'on' : 'off',
-    shared_buffers: '16MB',
-    lc_messages: 'C',
+  const all = {
+    ...{ listen_addresses: '', shared_buffers: '16MB', lc_messages: 'C' },
+    ...(!fsync && { fsync: 'off' }),
+    ...settings,
   };
+  const as = asUnprivilegedUser(folder);
   const words = [
-    ...['-c', guard, 'postgres-guard', folder, binaries, asUnprivilegedUser(folder)],
-    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ...['-c', guard, 'postgres-guard', folder, binaries, as],
+    ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ];
+  if (made !== undefined) {
+    const [program, ...more] = made(join(folder, 'data'));
+    execFileSync('sh', ['-c', `${as} "$@"`, 'sh', join(binaries, program), ...more], { cwd: folder });
+  }
   let running = await startGuard(words, folder);
   return {
+    folder,
     url: (database) => `postgres://${superuser}@/${database}?host=${host}`,
     kill: async () => {
       await stopGuard(running, 'keep\n');
