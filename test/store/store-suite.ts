@@ -1,11 +1,11 @@
 import { describe } from 'node:test';
 import { admissionPromises } from './promises/admission.ts';
 import { auditPromises } from './promises/audit-log.ts';
+import { batchPromises } from './promises/batches.ts';
 import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { deliveryPromises } from './promises/deliveries.ts';
 import { durabilityPromises } from './promises/durability.ts';
-import { endPromises } from './promises/ends.ts';
 import { escrowPromises } from './promises/escrows.ts';
 import { eventPromises } from './promises/events.ts';
 import { evidencePromises } from './promises/evidence.ts';
@@ -16,22 +16,16 @@ import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
 import { knownCredentialPromises } from './promises/known-credentials.ts';
 import { logPromises } from './promises/log.ts';
 import { metricPromises } from './promises/metrics.ts';
-import { noncePromises } from './promises/nonces.ts';
 import { notificationPromises } from './promises/notifications.ts';
-import { numberPromises } from './promises/numbers.ts';
 import { operationPromises } from './promises/operations.ts';
 import { orderUpdatePromises } from './promises/order-updates.ts';
 import { partyPromises } from './promises/parties.ts';
-import { providerPromises } from './promises/providers.ts';
-import { quotaPromises } from './promises/quotas.ts';
-import { releasedPromises } from './promises/released.ts';
 import { retentionPromises } from './promises/retention.ts';
 import { type StoreTests, storeTests } from './promises/tests.ts';
 import { webhookPromises } from './promises/webhooks.ts';
 
 /** The promises of every store engine, in parts. */
 const parts = {
-  numbers: numberPromises,
   filings: filingPromises,
   evidence: evidencePromises,
   log: logPromises,
@@ -41,18 +35,14 @@ const parts = {
   operations: operationPromises,
   notifications: notificationPromises,
   decisions: decisionPromises,
-  ends: endPromises,
   callers: callerPromises,
   'keys and tokens': keyAndTokenPromises,
   parties: partyPromises,
   'known credentials': knownCredentialPromises,
   'audit log': auditPromises,
   admission: admissionPromises,
-  nonces: noncePromises,
-  quotas: quotaPromises,
+  batches: batchPromises,
   idempotency: idempotencyPromises,
-  providers: providerPromises,
-  'released orders': releasedPromises,
   metrics: metricPromises,
   webhooks: webhookPromises,
   deliveries: deliveryPromises,

@@ -41,7 +41,7 @@ test('a used nonce is rejected with another timestamp, body and route, too', asy
   );
 });
 
-/** test/store/promises/nonces.ts has concurrent claims, clocks that jump, and how long nonces are kept. */
+/** test/store/promises/admission.ts has concurrent claims, clocks that jump, and how long nonces are kept. */
 test('a request dated 300 s ahead is never accepted twice while its timestamp is valid', async () => {
   const request = { nonce: newNonce(), timestamp: stamp(300) };
   assert.equal((await file(request)).status, 200);

@@ -28,7 +28,15 @@ async function assertDueAt(store: TestStore, escrowId: string, atMs: number): Pr
   assert.equal((await store.due(atMs, farMs)).includes(escrowId), true, 'too late');
 }
 
-/** Instructions: preparing, sending and finding them. */
+/** The RELEASED orders of all shares, each share by itself. */
+async function releasedOf(store: TestStore, shares: number, sinceMs: number): Promise<(readonly string[])[]> {
+  const all = Array.from({ length: shares }, (_, share) => share);
+  return Promise.all(all.map((share) => store.perform({ kind: 'ListReleased', share, shares, sinceMs })));
+}
+
+const use = (store: TestStore, name: string) => store.perform({ kind: 'UseProvider', name });
+
+/** Instructions: preparing, sending and finding them; which orders to look up, and the provider of them. */
 export function operationPromises({ test }: StoreTests): void {
   test('a REFUND of an UNPAID order is confirmed if an operator closes the order', async (store) => {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
@@ -247,5 +255,66 @@ export function operationPromises({ test }: StoreTests): void {
     assert.deepEqual(await list({ hasFailed: true }), failed);
     assert.deepEqual(await list({ hasFailed: true, nowMs: 10 }), failed.slice(0, 1));
     assert.deepEqual(await list({ hasFailed: true, nowMs: 9 }), []);
+  });
+
+  test('each RELEASED order is in one share, neighbors in different ones, and no other order in any', async (store) => {
+    const released: string[] = [];
+    for (let count = 0; count < 6; count += 1)
+      released.push((await store.orderIn(store.gallery, 'RELEASED')).escrowId);
+    for (const state of states.filter((each) => each !== 'RELEASED'))
+      await store.orderIn(store.gallery, state);
+    const three = await releasedOf(store, 3, noon.atMs);
+    assert.deepEqual(
+      three.map((share) => share.length),
+      [2, 2, 2],
+    );
+    assert.deepEqual(three.flat().sort(), released.sort());
+    assert.deepEqual((await releasedOf(store, 1, noon.atMs))[0]?.toSorted(), released);
+    assert.deepEqual((await releasedOf(store, 1_000, noon.atMs)).flat().sort(), released);
+    assert.deepEqual(await releasedOf(store, 3, noon.atMs), three);
+  });
+
+  test('a RELEASED order is listed if it was released or its payment changed since the given time', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'RELEASED');
+    const since = async (ms: number) => (await releasedOf(store, 1, ms)).flat();
+    assert.deepEqual(await since(noon.atMs), [escrowId]);
+    assert.deepEqual(await since(noon.atMs + 1), []);
+    const later = { ...noon, atMs: noon.atMs + 86_400_000 };
+    await store.settled(escrowId, { afterPayout: { payment: 'DISPUTED' } }, later);
+    assert.deepEqual(await since(later.atMs), [escrowId]);
+    assert.deepEqual(await since(later.atMs + 1), []);
+  });
+
+  test('a store changes its provider only once all its orders have ended', async (store) => {
+    const by = store.gallery;
+    for (const state of ['RELEASED', 'REFUNDED', 'CLOSED'] as const) await store.orderIn(by, state);
+    await use(store, 'simulated');
+    const { escrowId } = await store.frozen(by);
+    await refused(use(store, 'stripe'), 'ESCROW_STATE_CONFLICT');
+    await use(store, 'simulated');
+    await store.resolved(by, escrowId, 'RELEASE');
+    await use(store, 'stripe');
+    await store.frozen(by);
+    await refused(use(store, 'simulated'), 'ESCROW_STATE_CONFLICT');
+  });
+
+  test('orders of a store without a provider belong to the simulated one', async (store) => {
+    await store.orderIn(store.gallery, 'UNPAID');
+    await assert.rejects(use(store, 'stripe'), /1.*simulated|simulated: 1/);
+    await use(store, 'simulated');
+  });
+
+  test('a store keeps its provider while an ended order is due or needs a review', async (store) => {
+    const { escrowId } = await store.orderIn(store.gallery, 'CLOSED');
+    await store.settled(escrowId, { lookUpAtMs: 9 });
+    await refused(use(store, 'stripe'), 'ESCROW_STATE_CONFLICT');
+    await store.stopped(escrowId);
+    await refused(use(store, 'stripe'), 'ESCROW_STATE_CONFLICT');
+    await store.perform({
+      ...{ kind: 'Decide', by: tester, escrowId, decision: 'LOOK_AGAIN' },
+      ...{ instructionId: 'x', nowMs: 1 },
+    });
+    await store.settled(escrowId, {});
+    await use(store, 'stripe');
   });
 }
