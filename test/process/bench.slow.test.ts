@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { endChildren, killChildren } from '../../bench/children.ts';
-import { type Server, startYardstick } from '../../bench/servers.ts';
-import { signedHeaders } from '../../src/client/sign.ts';
 import { skipUnlessPostgres } from '../support/postgres.ts';
-import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -91,64 +87,3 @@ test('an unknown argument ends the bench with exit code 2', async (t) => {
   assert.deepEqual({ code, left }, { code: 2, left: [] });
   assert.match(stderr, /^bench: --only must be one of/);
 });
-
-const key = { apiKey: 'ak_sandbox_bench', apiSecret: 'sk_sandbox_bench' };
-
-interface Call {
-  readonly method: string;
-  readonly target: string;
-  readonly body?: string;
-  readonly headers: Record<string, string>;
-}
-
-function signed(method: string, target: string, body?: string): Call {
-  const headers = signedHeaders(key, { method, target, ...(body === undefined ? {} : { body }) });
-  return body === undefined
-    ? { method, target, headers }
-    : { method, target, body, headers: { ...headers, 'Content-Type': 'application/json' } };
-}
-
-const filing = () => signed('POST', '/api/v1/filing', JSON.stringify(artwork));
-
-async function send({ ports }: Server, { method, target, headers, ...rest }: Call) {
-  const response = await fetch(`http://127.0.0.1:${ports.public}${target}`, { method, headers, ...rest });
-  return { status: response.status, answer: await response.json() };
-}
-
-for (const name of ['floor', 'fastify']) {
-  test(`${name} keeps the promises that the comparison assumes`, async (t) => {
-    t.after(endChildren);
-    const dataDir = join(temporaryFolder(t), 'data');
-    mkdirSync(dataDir);
-    const start = () => startYardstick(name, dataDir, { keys: [key], token: '' });
-    const server = await start();
-    const first = filing();
-    const calls = Array.from({ length: 20 }, filing);
-    const answers = await Promise.all([first, ...calls].map((call) => send(server, call)));
-    const year = new Date().getUTCFullYear();
-    const numbers = answers.map(({ answer }) => (answer as { filingNo: string }).filingNo).sort();
-    const expected = Array.from(
-      { length: 21 },
-      (_, place) => `AS-${year}-${String(place + 1).padStart(6, '0')}`,
-    );
-    assert.deepEqual(numbers, expected, 'numbers without gaps');
-
-    const forged = filing();
-    forged.headers['X-Signature'] = '0'.repeat(64);
-    assert.equal((await send(server, forged)).status, 401, 'a signature of another');
-    assert.equal((await send(server, first)).status, 401, 'a nonce that is spent');
-
-    killChildren();
-    const again = await start();
-    assert.equal((await send(again, first)).status, 401, 'a nonce that was spent before the kill');
-    const found = await send(again, signed('GET', `/api/v1/provenance/${numbers.at(-1)}`));
-    assert.equal(found.status, 200, 'a filing that was answered before the kill');
-    const { records, author } = found.answer as { records: { event: string }[]; author: string };
-    assert.deepEqual(
-      { author, events: records.map(({ event }) => event) },
-      { author: artwork.author, events: ['SUBMITTED'] },
-    );
-    const next = (await send(again, filing())).answer as { filingNo: string };
-    assert.equal(next.filingNo, `AS-${year}-000022`);
-  });
-}

@@ -26,15 +26,8 @@ export const pauseMs = 20;
 /** How long a poll waits for an event, in seconds. */
 const waitSeconds = 1;
 
-/** Events in the order in which they arrived. */
-export interface Gathering {
-  readonly events: readonly EventWithCaller[];
-  /** Resolves when no more are gathered. */
-  readonly ended: Promise<void>;
-}
-
-/** Reads the feed of a platform from its beginning, and continues at its cursor after each kill. */
-export function poll(service: Reborn, platform: IssuedPlatform, signal: AbortSignal): Gathering {
+/** Reads the feed of a platform from its beginning until the signal, and continues at its cursor after each kill. */
+export function poll(service: Reborn, platform: IssuedPlatform, signal: AbortSignal) {
   const events: EventWithCaller[] = [];
   let after = 0;
   async function ask(): Promise<void> {
@@ -67,19 +60,8 @@ export async function readFeed(publicUrl: string, platform: IssuedPlatform): Pro
   }
 }
 
-/** The events of a stream, by platform. */
-export interface Watching {
-  readonly events: ReadonlyMap<string, readonly EventWithCaller[]>;
-  readonly ended: Promise<void>;
-}
-
-/** Watches the events of a platform, or of all, over gRPC from the beginning, and continues after each kill. */
-export function watchOver(
-  service: Reborn,
-  token: string,
-  platform: string | undefined,
-  signal: AbortSignal,
-): Watching {
+/** Watches the events of a platform, or of all, over gRPC until the signal, and continues after each kill; by platform. */
+export function watchOver(service: Reborn, token: string, platform: string | undefined, signal: AbortSignal) {
   const events = new Map<string, EventWithCaller[]>();
   let after: bigint | undefined;
   async function watch(): Promise<void> {

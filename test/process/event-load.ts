@@ -23,16 +23,6 @@ const buyers = [
 /** The end of a FROZEN order: two of three are released, some of the others refunded. */
 const ends = ['release', 'release', 'release', 'release', 'refund', undefined];
 
-/** Platforms that file, and sell some filings. */
-export interface Selling {
-  /** How many calls got a response. */
-  answers(): number;
-  /** The successful calls by platform, each as a `lineOf`. */
-  readonly answered: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Resolves when all have ended what they began before the signal. */
-  readonly ended: Promise<unknown>;
-}
-
 /** An event in one line: its type, its resource and the resulting state. */
 export const lineOf = ({
   type,
@@ -46,13 +36,16 @@ export const lineOf = ({
   readonly state?: string;
 }): string => [type, escrowId ?? filingNo, state].join(' ').trim();
 
-/** Platforms file and sell until the signal. A call without a response is repeated with the service that runs then. */
+/**
+ * Platforms file and sell until the signal, and end what they began. A call without a response is repeated with the service that
+ * runs then. `answers` are all responses, `answered` the successful ones by platform, each as a `lineOf`.
+ */
 export function sell(
   service: Reborn,
   platforms: readonly IssuedPlatform[],
   random: Random,
   signal: AbortSignal,
-): Selling {
+) {
   let answers = 0;
   const answered = new Map(platforms.map(({ caller }) => [caller, new Set<string>()]));
 
