@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createNonces } from '../../src/store/sqlite/admission.ts';
+import { createNonces, nonceFingerprint } from '../../src/store/sqlite/admission.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createFingerprintTable } from '../../src/store/sqlite/fingerprints.ts';
 import { nonceRetentionS } from '../../src/store/store.ts';
 import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -23,4 +24,32 @@ test('expired nonces are deleted on disk and in memory as others are spent, even
   spend(20, nowS);
   spend(10, nowS + 3 * nonceRetentionS);
   assert.deepEqual([countNonces(client), nonces.count()], [11, 11]);
+});
+
+test('a table finds the number of each of many fingerprints, and no other', () => {
+  const table = createFingerprintTable();
+  const count = 20_000;
+  for (let each = 1; each <= count; each += 1) table.set(nonceFingerprint(`1 ${each}`), each);
+  for (let each = 1; each <= count; each += 1) assert.equal(table.get(nonceFingerprint(`1 ${each}`)), each);
+  for (let each = 1; each <= count; each += 1) {
+    assert.equal(table.get(nonceFingerprint(`2 ${each}`)), undefined);
+  }
+});
+
+test('fingerprints that share a half have their own numbers, which can be replaced', () => {
+  const table = createFingerprintTable();
+  const alike = [
+    { high: 1, low: 1 },
+    { high: 2, low: 1 },
+    { high: 1, low: 2 },
+    { high: 0, low: 0 },
+    { high: 0xffffffff, low: 0xffffffff },
+  ];
+  for (const [place, fingerprint] of alike.entries()) table.set(fingerprint, place + 1);
+  table.set({ high: 2, low: 1 }, 0xffffffff);
+  assert.deepEqual(
+    alike.map((fingerprint) => table.get(fingerprint)),
+    [1, 0xffffffff, 3, 4, 5],
+  );
+  assert.equal(table.get({ high: 3, low: 1 }), undefined);
 });

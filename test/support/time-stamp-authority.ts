@@ -99,32 +99,28 @@ export async function startTimeStampAuthority(
   const folder = temporaryFolder(test);
   const file = (name: string) => join(folder, name);
   writeFileSync(file('ts.cnf'), configuration.replace('= ess', `= ${ess}`));
-  const openssl = (...words: readonly string[]) =>
+  /** Runs a command, which is split at its spaces; the name of a certificate has some. */
+  const openssl = (command: string, subject?: string) => {
+    const words = [...command.split(' '), ...(subject === undefined ? [] : ['-subj', `/CN=${subject}`])];
     execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' });
-  const newKey = keys === 'ec' ? ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'] : ['rsa:2048'];
+  };
+  const newKey = keys === 'ec' ? 'ec -pkeyopt ec_paramgen_curve:P-256' : 'rsa:2048';
   const made = (name: string, section: string, by?: string) =>
     openssl(
-      ...['req', '-x509', '-newkey', ...newKey, '-nodes', '-keyout', `${name}.key`, '-out', `${name}.pem`],
-      ...['-subj', `/CN=${name} of the test`, '-days', '2', '-config', 'ts.cnf', '-extensions', section],
-      ...(by === undefined ? [] : ['-CA', `${by}.pem`, '-CAkey', `${by}.key`]),
+      `req -x509 -newkey ${newKey} -nodes -keyout ${name}.key -out ${name}.pem -days 2 -config ts.cnf -extensions ${section}${
+        by === undefined ? '' : ` -CA ${by}.pem -CAkey ${by}.key`
+      }`,
+      `${name} of the test`,
     );
   /** The same, with the command that can set the dates of a certificate. */
   const madeLongAgo = (name: string, section: string, by?: string) => {
-    const named = [
-      '-nodes',
-      '-keyout',
-      `${name}.key`,
-      '-subj',
-      `/CN=${name} of the test`,
-      '-config',
-      'ts.cnf',
-    ];
-    openssl('req', '-new', '-newkey', ...newKey, ...named, '-out', `${name}.csr`);
     openssl(
-      ...['ca', '-batch', '-notext', '-config', 'ts.cnf', '-name', 'past', '-extensions', section],
-      ...['-startdate', endedFrom, '-enddate', endedTo, '-in', `${name}.csr`, '-out', `${name}.pem`],
-      ...(by === undefined ? ['-selfsign'] : ['-cert', `${by}.pem`]),
-      ...['-keyfile', `${by ?? name}.key`],
+      `req -new -newkey ${newKey} -nodes -keyout ${name}.key -config ts.cnf -out ${name}.csr`,
+      `${name} of the test`,
+    );
+    const signer = by === undefined ? '-selfsign' : `-cert ${by}.pem`;
+    openssl(
+      `ca -batch -notext -config ts.cnf -name past -extensions ${section} -startdate ${endedFrom} -enddate ${endedTo} -in ${name}.csr -out ${name}.pem ${signer} -keyfile ${by ?? name}.key`,
     );
   };
   if (hasEnded) writeFileSync(file('index.txt'), '');
@@ -167,19 +163,20 @@ export async function startTimeStampAuthority(
       // Another certificate of the same key, issuer and serial number.
       const words = ['x509', '-in', 'authority.pem', '-noout', '-serial'];
       const serial = execFileSync('openssl', words, { cwd: folder, encoding: 'utf8' }).trim().split('=')[1];
-      const again = ['-key', 'authority.key', '-set_serial', `0x${serial}`, '-subj', '/CN=somebody else'];
-      const issued = ['-config', 'ts.cnf', '-extensions', 'stamping', '-CA', 'ca.pem', '-CAkey', 'ca.key'];
-      openssl('req', '-x509', ...again, ...issued, '-out', 'other.pem');
-      return signedOtherwise(query, 'authority', '-cades', '-nocerts', '-certfile', 'other.pem');
+      const issuer = '-CA ca.pem -CAkey ca.key';
+      openssl(
+        `req -x509 -key authority.key -set_serial 0x${serial} -config ts.cnf -extensions stamping ${issuer} -out other.pem`,
+        'somebody else',
+      );
+      return signedOtherwise(query, 'authority', '-cades -nocerts -certfile other.pem');
     },
     TOO_MANY_CERTIFICATES: (query) => {
       const many = Array.from({ length: 17 }, (_, place) => {
-        const names = ['-subj', `/CN=${place}`, '-config', 'ts.cnf', '-extensions', 'ca'];
-        openssl('req', '-x509', '-key', 'ca.key', ...names, '-out', 'one.pem');
+        openssl('req -x509 -key ca.key -config ts.cnf -extensions ca -out one.pem', String(place));
         return readFileSync(file('one.pem'), 'utf8');
       });
       writeFileSync(file('many.pem'), many.join(''));
-      return signedOtherwise(query, 'authority', '-cades', '-certfile', 'many.pem');
+      return signedOtherwise(query, 'authority', '-cades -certfile many.pem');
     },
     ALTERED: async (query) => {
       const good = await reply(query);
@@ -241,42 +238,18 @@ export async function startTimeStampAuthority(
   }
 
   /** A reply with the right content, signed by openssl cms, which accepts what openssl ts does not. */
-  async function signedOtherwise(
-    query: Buffer,
-    signer: string,
-    ...words: readonly string[]
-  ): Promise<Buffer> {
+  async function signedOtherwise(query: Buffer, signer: string, words = '-binary'): Promise<Buffer> {
     writeFileSync(file('good.tsr'), await reply(query));
-    const cms = (...more: readonly string[]) => openssl('cms', ...more, '-binary', '-outform', 'DER');
-    openssl('ts', '-reply', '-in', 'good.tsr', '-token_out', '-out', 'good.der');
-    openssl(
-      'cms',
-      '-verify',
-      '-noverify',
-      '-in',
-      'good.der',
-      '-inform',
-      'DER',
-      '-binary',
-      '-out',
-      'content.der',
-    );
+    openssl('ts -reply -in good.tsr -token_out -out good.der');
+    openssl('cms -verify -noverify -in good.der -inform DER -binary -out content.der');
     if (hasEnded) {
       const content = readFileSync(file('content.der'));
       const at = content.toString('latin1').search(/\d{14}Z/);
       writeFileSync(file('content.der'), content.fill(endedStamp, at, at + endedStamp.length));
     }
-    const content = ['-in', 'content.der', '-econtent_type', '1.2.840.113549.1.9.16.1.4', '-nodetach'];
-    cms(
-      '-sign',
-      ...content,
-      '-signer',
-      `${signer}.pem`,
-      '-inkey',
-      `${signer}.key`,
-      ...words,
-      '-out',
-      'other.der',
+    const content = '-in content.der -econtent_type 1.2.840.113549.1.9.16.1.4 -nodetach';
+    openssl(
+      `cms -sign ${content} -signer ${signer}.pem -inkey ${signer}.key ${words} -out other.der -binary -outform DER`,
     );
     const granted = Buffer.from('3003020100', 'hex');
     const body = Buffer.concat([granted, readFileSync(file('other.der'))]);
