@@ -3,15 +3,13 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileArtwork } from '../support/calls.ts';
 import { readDatabase } from '../support/engine.ts';
 import { openSocket } from '../support/raw-talk.ts';
-import { artwork } from '../support/samples.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { runShell, serveWatched } from '../support/watched-command.ts';
 
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
 
 test('the first start of a sandbox makes credentials that work, keeps them secret, and never makes others', {
@@ -33,7 +31,7 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
   });
 
   await t.test('key and token work, and only their user can read them', async () => {
-    const { headers, status } = await send(publicUrl, platform, filing);
+    const { headers, status } = await fileArtwork(service, platform);
     assert.deepEqual([status, headers['ratelimit-policy']], [200, '"qps";q=200;w=1']);
     for (const file of files) assert.equal(modeOf(file), 0o600);
     assert.equal(modeOf(dataDir) & 0o077, 0);
@@ -53,13 +51,13 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
     assert.match(service.stdout(), /^All calls in a row: .*artseal.* demo$/m);
   });
 
-  await send(publicUrl, { ...platform, apiSecret: 'wrong' }, filing);
+  await fileArtwork(service, { ...platform, apiSecret: 'wrong' });
   const inUse = readdirSync(dataDir).filter((name) => name.startsWith('artseal.db'));
   const stored = Buffer.concat(inUse.map((name) => readFileSync(join(dataDir, name))));
   assert.equal(await service.stop('SIGKILL'), null);
 
   const again = await serveWatched(t, env);
-  assert.equal((await send(again.publicUrl, platform, filing)).status, 200);
+  assert.equal((await fileArtwork(again, platform)).status, 200);
   assert.equal((await typedCall(again.internalUrl, token, 'AdminService/ListKeys', {})).status, 200);
   assert.deepEqual(contents(), [credentialsText, masterKeyText]);
   assert.equal(await again.stop(), 0);

@@ -11,14 +11,13 @@ import { ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
+import { fileArtwork } from '../support/calls.ts';
 import { skipOnPostgres } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
-import { artwork } from '../support/samples.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   assertOneLine,
@@ -28,7 +27,6 @@ import {
   type WatchedService,
 } from '../support/watched-command.ts';
 
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
 /** The period and the number of readiness checks: together longer than readiness takes to return. */
@@ -79,7 +77,7 @@ async function serveOnSmallDisk(t: TestContext) {
   const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir }, launcher);
   const onDisk = join('/proc', String(service.child.pid), 'root', dataDir);
   const { apiKey, apiSecret } = JSON.parse(readFileSync(join(onDisk, 'sandbox-credentials.json'), 'utf8'));
-  const file = () => send(service.publicUrl, { apiKey, apiSecret }, filing);
+  const file = () => fileArtwork(service, { apiKey, apiSecret });
   const fillUp = async () => {
     const { stderr } = spawnSync('dd', ['if=/dev/zero', `of=${join(onDisk, 'fill')}`, 'bs=4096']);
     assert.match(String(stderr), /No space left/);
@@ -198,7 +196,7 @@ describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, (
     assert.equal((await health.check({})).status, Status.NOT_SERVING);
     assert.equal(await statusOf(service, '/healthz'), 200);
     // Over a new connection, as of a client that does not know yet.
-    assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
+    assert.equal((await fileArtwork(service, service.platform)).status, 200);
     service.child.kill('SIGTERM');
     assert.equal((await watch.next()).done, true);
     assert.equal(await service.end(), 0, service.stderr());

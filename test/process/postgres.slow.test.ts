@@ -2,18 +2,16 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { fileArtwork } from '../support/calls.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 import { productionSettings } from '../support/production.ts';
-import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, runCommand, serveWatched } from '../support/watched-command.ts';
 
 const skip = skipUnlessPostgres();
 const timeout = 300_000;
-
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 interface Settings extends Record<string, string> {
   readonly ARTSEAL_DATA_DIR: string;
@@ -34,7 +32,7 @@ test('serve makes its tables in an empty database, and finds them again', { skip
   const dataDir = env.ARTSEAL_DATA_DIR;
   const service = await serveWatched(t, env);
   const platform = platformOf(env);
-  const { status, json } = await send(service.publicUrl, platform, filing);
+  const { status, json } = await fileArtwork(service, platform);
   const { filingNo } = json;
   assert.deepEqual([status, /^AS-\d{4}-000001$/.test(filingNo)], [200, true]);
   assert.ok(!existsSync(join(dataDir, 'artseal.db')));
@@ -76,7 +74,7 @@ test('serve makes its tables in an empty database, and finds them again', { skip
     target: `/api/v1/filing/${filingNo}`,
   });
   assert.deepEqual([found.status, found.json.filingNo], [200, filingNo]);
-  const next = await send(again.publicUrl, platform, filing);
+  const next = await fileArtwork(again, platform);
   assert.match(next.json.filingNo, /^AS-\d{4}-000002$/);
   assert.equal(await again.stop(), 0);
   assert.equal((await runCommand(['check'], env)).code, 0);

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { documentText } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
+import { keysInFile, newKey } from '../support/master-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched } from '../support/watched-command.ts';
 
@@ -18,15 +17,12 @@ const addKey = [/^ +\{ printf 'k2:[^`]*\/master-key\.new$/m, /^ +mv .*\/master-k
   .map((command) => command.exec(documentText('docs/operate/security.md'))?.[0] ?? assert.fail(`${command}`))
   .join('\n')
   .replace('-m 0640 -g artseal-config', '-m 0600');
-const newKey = (name: string): string => `${name}:${randomBytes(32).toString('hex')}`;
 
 test('the master key is rotated under traffic: no call fails, and the old key can go', {
   timeout: 300_000,
 }, async (t) => {
-  const folder = temporaryFolder(t);
-  const file = join(folder, 'keys');
-  const env = { ARTSEAL_DATA_DIR: join(folder, 'data'), ARTSEAL_MASTER_KEY_FILE: file };
-  const write = (...keys: readonly string[]) => writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
+  const { file, env: settings, write } = keysInFile(t);
+  const env = { ...settings, ARTSEAL_DATA_DIR: temporaryFolder(t) };
   write(newKey('k1'));
   const artseal = artsealWith(env);
   const { platform } = await issueInto(env.ARTSEAL_DATA_DIR, 1, env);

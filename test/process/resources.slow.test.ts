@@ -3,19 +3,16 @@ import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import { type TestContext, test } from 'node:test';
+import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { serveIssued } from '../support/issued.ts';
 import { openSocket } from '../support/raw-talk.ts';
-import { artwork } from '../support/samples.ts';
-import { send } from '../support/signed-request.ts';
 import { typedCall } from '../support/typed-json.ts';
 import type { WatchedService } from '../support/watched-command.ts';
 
 const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
 /** The longest wait for something that has to happen. */
 const timeoutMs = 60_000;
-
-const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 const openFiles = ({ child }: WatchedService): number => readdirSync(`/proc/${child.pid}/fd`).length;
 
@@ -81,7 +78,7 @@ test('a silent log is silent, and a misspelt setting is warned of by its name al
   timeout: 300_000,
 }, async (t) => {
   const service = await serveIssued(t, { ARTSEAL_LOG_LEVEL: 'silent', ARTSEAL_DATADIR: 'x' });
-  assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
+  assert.equal((await fileArtwork(service, service.platform)).status, 200);
   assert.equal(await service.stop(), 0);
   assert.equal(service.stderr(), '');
   const warned = await serveIssued(t, { ARTSEAL_MASTERKEY: 'a-secret-in-the-wrong-place' });

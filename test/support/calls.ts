@@ -18,15 +18,28 @@ export function fileArtwork(
   return send(publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork), ...options });
 }
 
-/** GET /api/v1/provenance/{filingNo}; the number is sent as given. */
-export function askProvenance(
-  { publicUrl }: ListenerName,
-  platform: ApiCredentials,
-  filingNo: string,
-  options: CallOptions = {},
-): Promise<RestAnswer> {
-  return send(publicUrl, platform, { target: `/api/v1/provenance/${filingNo}`, ...options });
-}
+/** Makes the call of a path with an id, which is sent as given. */
+const callOf =
+  (method: string, targetOf: (id: string) => string) =>
+  (
+    { publicUrl }: ListenerName,
+    platform: ApiCredentials,
+    id: string,
+    options: CallOptions = {},
+  ): Promise<RestAnswer> =>
+    send(publicUrl, platform, { method, target: targetOf(id), ...options });
+
+/** GET /api/v1/provenance/{filingNo}. */
+export const askProvenance = callOf('GET', (filingNo) => `/api/v1/provenance/${filingNo}`);
+
+/** GET /api/v1/escrow/{escrowId}. */
+export const getEscrow = callOf('GET', (escrowId) => `/api/v1/escrow/${escrowId}`);
+
+/** POST /api/v1/escrow/{escrowId}/release. */
+export const releaseEscrow = callOf('POST', (escrowId) => `/api/v1/escrow/${escrowId}/release`);
+
+/** POST /api/v1/escrow/{escrowId}/refund. */
+export const refundEscrow = callOf('POST', (escrowId) => `/api/v1/escrow/${escrowId}/refund`);
 
 /** POST /api/v1/escrow with the terms of the documentation, and where they differ. */
 export function openEscrow(
@@ -38,38 +51,6 @@ export function openEscrow(
 ): Promise<RestAnswer> {
   const body = JSON.stringify({ ...escrowTerms(filingNo), ...terms });
   return send(publicUrl, platform, { target: '/api/v1/escrow', body, ...options });
-}
-
-/** GET /api/v1/escrow/{escrowId}; the id is sent as given. */
-export function getEscrow(
-  { publicUrl }: ListenerName,
-  platform: ApiCredentials,
-  escrowId: string,
-  options: CallOptions = {},
-): Promise<RestAnswer> {
-  return send(publicUrl, platform, { target: `/api/v1/escrow/${escrowId}`, ...options });
-}
-
-/** POST /api/v1/escrow/{escrowId}/release. */
-export function releaseEscrow(
-  { publicUrl }: ListenerName,
-  platform: ApiCredentials,
-  escrowId: string,
-  options: CallOptions = {},
-): Promise<RestAnswer> {
-  const target = `/api/v1/escrow/${escrowId}/release`;
-  return send(publicUrl, platform, { method: 'POST', target, ...options });
-}
-
-/** POST /api/v1/escrow/{escrowId}/refund. */
-export function refundEscrow(
-  { publicUrl }: ListenerName,
-  platform: ApiCredentials,
-  escrowId: string,
-  options: CallOptions = {},
-): Promise<RestAnswer> {
-  const target = `/api/v1/escrow/${escrowId}/refund`;
-  return send(publicUrl, platform, { method: 'POST', target, ...options });
 }
 
 /** The escrow id that an error names. */

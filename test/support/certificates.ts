@@ -99,16 +99,10 @@ const yes = der(0x01, Buffer.of(0xff));
 const nameOf = (name: string) =>
   sequence(der(0x31, sequence(identifier('550403'), der(0x0c, Buffer.from(name)))));
 /** UTCTime. */
-const timeOf = (atMs: number) =>
-  der(
-    0x17,
-    Buffer.from(
-      `${new Date(atMs)
-        .toISOString()
-        .replace(/[-:T]|\.\d+/g, '')
-        .slice(2)}`,
-    ),
-  );
+const timeOf = (atMs: number) => {
+  const digits = new Date(atMs).toISOString().replace(/[-:T]|\.\d+/g, '');
+  return der(0x17, Buffer.from(digits.slice(2)));
+};
 /** The name of a host, or an address. */
 const subjectOf = (subject: string) =>
   isIP(subject) === 0 ? der(0x82, Buffer.from(subject)) : der(0x87, addressBytes(subject));

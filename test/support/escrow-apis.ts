@@ -51,11 +51,9 @@ export interface EscrowApis {
   transfersOf(filingNo: string): Promise<number>;
 }
 
-const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
-
 const rejected = (code: Reason, message: string, retryAfter: string | undefined): EscrowResult => ({
   ...{ code, message, retryAfter, state: undefined, pending: undefined, history: [] },
-  escrowId: escrowIdPattern.exec(message)?.[0] ?? '',
+  escrowId: /ES-\d{4}-[0-9A-Z]{4}/.exec(message)?.[0] ?? '',
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: the JSON of an order, or a part of it.

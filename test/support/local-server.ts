@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import type { TestContext } from 'node:test';
 import { eventually } from './eventually.ts';
@@ -19,6 +20,16 @@ export async function listenLocally(
     endConnections();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Sends a response that never ends, as fast as it is read. */
+export function sendEndlessly(response: ServerResponse): void {
+  response.writeHead(200);
+  const more = () => {
+    while (!response.destroyed && response.write('\u2014 '.repeat(4_096)));
+    if (!response.destroyed) response.once('drain', more);
+  };
+  more();
 }
 
 /** Returns the number of connections of a server. */

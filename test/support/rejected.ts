@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { ApiError, type Reason, reasons } from '../../src/domain/reason.ts';
 import type { RestAnswer } from './signed-request.ts';
 
-const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+/** A request id. */
+export const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Asserts that a response is the error of this reason, and that its message matches. */
 export function assertRejected(

@@ -9,6 +9,7 @@ import type { Tier } from '../../src/domain/caller.ts';
 import { scopes, type TokenTerms } from '../../src/domain/token.ts';
 import { tester } from './audit-log.ts';
 import { withDatabase } from './engine.ts';
+import { anyAddresses } from './free-address.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { tokenTerms } from './tokens.ts';
 import { type TypedClients, typedClients } from './typed-clients.ts';
@@ -46,11 +47,7 @@ export async function startService(
     ...simulated
   }: ServiceOptions = {},
 ): Promise<TestService> {
-  const addresses = {
-    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
-    ARTSEAL_METRICS_ADDR: 'off',
-  };
+  const addresses = { ...anyAddresses, ARTSEAL_METRICS_ADDR: 'off' };
   const config = readConfig(await withDatabase({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env }));
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });

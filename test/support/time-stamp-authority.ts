@@ -2,9 +2,10 @@ import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { listenLocally } from './local-server.ts';
+import { listenLocally, sendEndlessly } from './local-server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** A time-stamping authority: an HTTP server that runs `openssl ts`, with certificates made by openssl. */
@@ -209,23 +210,15 @@ export async function startTimeStampAuthority(
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part);
+    const query = await buffer(request);
     asked += 1;
-    const query = Buffer.concat(parts);
     if (request.headers['content-type'] !== 'application/timestamp-query')
       return void response.writeHead(415).end();
     switch (authority.lie) {
       case 'SILENCE':
         return;
-      case 'ENDLESS': {
-        response.writeHead(200);
-        const more = () => {
-          while (!response.destroyed && response.write(Buffer.alloc(16_384)));
-          if (!response.destroyed) response.once('drain', more);
-        };
-        return more();
-      }
+      case 'ENDLESS':
+        return sendEndlessly(response);
       case 'REDIRECT':
         return void response.writeHead(302, { location: authority.url }).end();
       case 'ERROR':

@@ -12,6 +12,7 @@ import { ReviewService } from '../../gen/artseal/v1/review_pb.ts';
 import { WebhookService } from '../../gen/artseal/v1/webhook_pb.ts';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { type Reason, reasons } from '../../src/domain/reason.ts';
+import { uuidV7 } from './rejected.ts';
 
 /** The generated clients of an internal system. */
 export function typedClients(transport: Transport) {
@@ -48,8 +49,6 @@ export interface TypedError {
   readonly requestId: string;
   readonly retryAfter: string | null;
 }
-
-const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Returns the error of a call. */
 export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {

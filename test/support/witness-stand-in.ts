@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { isConsistent } from '../../src/evidence/formats/tree.ts';
 import { isSignedBy } from '../../src/evidence/log/agreement.ts';
-import { listenLocally } from './local-server.ts';
+import { listenLocally, sendEndlessly } from './local-server.ts';
 import { witnessKey } from './note-keys.ts';
 
 /** A witness, written from c2sp.org/tlog-witness. Signatures and consistency proofs are verified with the formats. */
@@ -62,11 +63,9 @@ export async function startWitness(test: Pick<TestContext, 'after'>, name: strin
   return witness;
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part);
     if (request.method !== 'POST' || request.url !== `/of/${name}/add-checkpoint`)
       return void response.writeHead(405).end();
-    const submitted = readSubmission(Buffer.concat(parts).toString('utf8'));
+    const submitted = readSubmission(await text(request));
     if (submitted === undefined) return void response.writeHead(400).end('not a submission\n');
     const { status, body, type } = lied(submitted, response) ?? judge(submitted);
     witness.asked.push({ old: submitted.old, size: submitted.size, status });
@@ -110,12 +109,7 @@ export async function startWitness(test: Pick<TestContext, 'after'>, name: strin
       },
       SILENCE: () => ({ status: 0, body: '' }),
       ENDLESS: () => {
-        response.writeHead(200);
-        const more = () => {
-          while (!response.destroyed && response.write('— '.repeat(4_096)));
-          if (!response.destroyed) response.once('drain', more);
-        };
-        more();
+        sendEndlessly(response);
         return { status: 0, body: '' };
       },
       REDIRECT: () => {
