@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { retryDelaysS, retryJitter } from '../../domain/webhook.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import { openUrl } from '../../keys/sealed-secrets.ts';
-import type { StoredWebhook } from '../../store/webhook-commands.ts';
+import type { DeliveryResult, StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
 import type { Outgoing } from './outgoing.ts';
 import { signatureHeaders } from './signature.ts';
 
@@ -14,22 +14,12 @@ export interface WebhookMessage {
   readonly body: string;
 }
 
-/** The result of one attempt. */
-export interface AttemptResult {
-  /** Whether the endpoint answered 2xx in time. */
-  readonly isDelivered: boolean;
-  /** Null if there was no response. */
-  readonly httpStatus: number | null;
-  /** The first bytes of the response; null if there was none. */
-  readonly answer: Uint8Array | null;
-  /** Why the attempt failed, a clause for the platform; null if it succeeded. */
-  readonly error: string | null;
+/** The result of one attempt, which is delivered if the endpoint answered 2xx in time. */
+export interface AttemptResult extends WebhookTestResult {
   /** More about the failure, for the operator only. */
   readonly detail?: string | undefined;
   /** From the Retry-After header, in seconds; undefined for none. */
   readonly retryAfterS?: number | undefined;
-  /** Whether the endpoint answered 410: the server sends it nothing more. */
-  readonly isGone: boolean;
 }
 
 /** Sends a message to an endpoint once, signed with the valid secrets. The signal aborts it. */
@@ -39,8 +29,7 @@ export type Attempt = (
   signal?: AbortSignal,
 ) => Promise<AttemptResult>;
 
-/** The parts of attempts. */
-export interface AttemptDependencies {
+interface AttemptDependencies {
   readonly outgoing: Pick<Outgoing, 'post'>;
   readonly keyRing: Pick<KeyRing, 'open'>;
   readonly clock: Clock;
@@ -71,9 +60,9 @@ export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDep
     if (response.kind === 'FAILED') return failedAttempt({ error: response.why, detail: response.detail });
     const { status, body, retryAfter } = response;
     const answered = { httpStatus: status, answer: body };
-    if (status >= 200 && status < 300) return { isDelivered: true, ...answered, error: null, isGone: false };
+    if (status >= 200 && status < 300) return { isDelivered: true, ...answered, error: null };
     const retryAfterS = readRetryAfter(retryAfter, clock.nowMs());
-    return failedAttempt({ ...answered, error: errorOf(status), retryAfterS, isGone: status === 410 });
+    return failedAttempt({ ...answered, error: errorOf(status), retryAfterS });
   };
 }
 
@@ -88,7 +77,7 @@ function validSecrets(
 
 /** The result of an attempt that failed, by default without a response. */
 export function failedAttempt(result: Partial<AttemptResult> & Pick<AttemptResult, 'error'>): AttemptResult {
-  return { httpStatus: null, answer: null, isGone: false, ...result, isDelivered: false };
+  return { httpStatus: null, answer: null, ...result, isDelivered: false };
 }
 
 function errorOf(status: number): string {
@@ -100,22 +89,16 @@ function errorOf(status: number): string {
 /** The longest Retry-After that is honored, in seconds: a day. */
 const retryAfterMaxS = 86_400;
 
-/** An attempt that failed. */
-export interface FailedAttempt {
-  /** How often the event was sent, this time included. */
-  readonly attempts: number;
-  /** When the attempt ended, Unix milliseconds. */
-  readonly atMs: number;
-  /** Seconds from then, from the Retry-After header; undefined for none. */
-  readonly retryAfterS: number | undefined;
-}
-
 /**
  * Returns when an event is sent again, Unix milliseconds; null after the last attempt. A Retry-After header can delay the
  * attempt, up to a day, and never makes it earlier. `random` returns a number from 0 to 1.
  */
 export function retryAtMs(
-  { attempts, atMs, retryAfterS = 0 }: FailedAttempt,
+  {
+    attempts,
+    atMs,
+    retryAfterS = 0,
+  }: Pick<DeliveryResult & AttemptResult, 'attempts' | 'atMs' | 'retryAfterS'>,
   random: () => number,
 ): number | null {
   const delayS = retryDelaysS[attempts - 1];

@@ -1,18 +1,15 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Execute } from '../../store/store.ts';
-import type { DeliveryResult, WebhookCommands } from '../../store/webhook-commands.ts';
+import type { DeliveryResult, RecordedAttempts } from '../../store/webhook-commands.ts';
 import type { SendingLimits } from './limits.ts';
 import type { StoreBackoff } from './throttle.ts';
-
-/** What recording results led to. */
-export type RecordedResults = ReturnType<WebhookCommands['RecordAttempts']>;
 
 interface DeliveryResultsDependencies {
   readonly execute: Execute;
   readonly clock: Pick<Clock, 'after'>;
   readonly store: StoreBackoff;
   readonly limits: Pick<SendingLimits, 'batchMs' | 'batchMax'>;
-  readonly onRecorded: (results: readonly DeliveryResult[], led: RecordedResults) => void;
+  readonly onRecorded: (results: readonly DeliveryResult[], led: RecordedAttempts) => void;
 }
 
 /** Records the results of attempts, many in one transaction. While the store fails, results wait in memory. */

@@ -3,7 +3,7 @@ import { dueHorizonMs } from '../../domain/webhook.ts';
 import { createCounts } from '../../lib/concurrency.ts';
 import { backoffMs } from '../../lib/timing.ts';
 import type { DeliveryResult, DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
-import type { Backoff } from './limits.ts';
+import type { SendingLimits } from './limits.ts';
 
 /** An endpoint with the deliveries that were claimed for it. Times are those of the monotonic clock, unless noted. */
 export interface EndpointQueue {
@@ -35,7 +35,7 @@ export interface EndpointQueue {
 export type EndpointQueues = ReturnType<typeof createEndpointQueues>;
 
 /** The queues of all endpoints that are sent to. */
-export function createEndpointQueues(backoff: Backoff) {
+export function createEndpointQueues(backoff: SendingLimits['endpointBackoff']) {
   const queues = new Map<number, EndpointQueue>();
   const byCaller = new Map<number, Set<EndpointQueue>>();
   const lengths = createCounts<number>();
@@ -58,9 +58,7 @@ export function createEndpointQueues(backoff: Backoff) {
   function add(webhook: SendingWebhook): EndpointQueue {
     const queue = newQueue(webhook);
     queues.set(queue.id, queue);
-    const own = byCaller.get(queue.callerId);
-    if (own === undefined) byCaller.set(queue.callerId, new Set([queue]));
-    else own.add(queue);
+    byCaller.set(queue.callerId, (byCaller.get(queue.callerId) ?? new Set()).add(queue));
     return queue;
   }
 
@@ -73,7 +71,9 @@ export function createEndpointQueues(backoff: Backoff) {
     /** Adds an endpoint as it was listed, or updates it. */
     put: (webhook: SendingWebhook): EndpointQueue => {
       const queue = queues.get(webhook.id) ?? add(webhook);
-      update(queue, webhook);
+      if (Buffer.compare(queue.webhook.sealedUrl, webhook.sealedUrl) !== 0) queue.failures = 0;
+      queue.webhook = webhook;
+      noteDueAt(queue, webhook.nextDueAtMs);
       return queue;
     },
     remove: (queue: EndpointQueue): void => {
@@ -98,13 +98,15 @@ export function createEndpointQueues(backoff: Backoff) {
     },
     /** Ends the claims of recorded deliveries. Returns the queues that they are of. */
     release: (recorded: readonly DeliveryResult[]): ReadonlySet<EndpointQueue> => {
-      const changed = recorded.flatMap(({ id, sequence, retryAtMs }) => {
+      const changed = new Set<EndpointQueue>();
+      for (const { id, sequence, retryAtMs } of recorded) {
         const queue = queues.get(id);
-        queue?.claimed.delete(sequence);
-        if (queue !== undefined) noteDueAt(queue, retryAtMs);
-        return queue ?? [];
-      });
-      return new Set(changed);
+        if (queue === undefined) continue;
+        queue.claimed.delete(sequence);
+        noteDueAt(queue, retryAtMs);
+        changed.add(queue);
+      }
+      return changed;
     },
     /** Counts a failed attempt at `nowMs` and delays the next one. */
     pause: (queue: EndpointQueue, nowMs: number): void => {
@@ -123,13 +125,14 @@ function newQueue(webhook: SendingWebhook): EndpointQueue {
   const isFailing = webhook.failingSinceS !== null;
   return {
     ...{ id: webhook.id, callerId: webhook.callerId, webhook, deliveries: [], claimed: new Set() },
-    ...{ nextDueAtMs: webhook.nextDueAtMs, mayHaveMore: true, isClaiming: false },
     ...{
-      failures: isFailing ? 1 : 0,
-      claimAtMs: Number.NEGATIVE_INFINITY,
-      sendAtMs: Number.NEGATIVE_INFINITY,
+      nextDueAtMs: webhook.nextDueAtMs,
+      mayHaveMore: true,
+      isClaiming: false,
+      failures: Number(isFailing),
     },
-    ...{ isLoggedFailing: isFailing, loggedAtMs: Number.NEGATIVE_INFINITY, cancelTimer: () => {} },
+    ...{ claimAtMs: -Infinity, sendAtMs: -Infinity, loggedAtMs: -Infinity },
+    ...{ isLoggedFailing: isFailing, cancelTimer: () => {} },
   };
 }
 
@@ -156,13 +159,3 @@ function noteDueAt(queue: EndpointQueue, atMs: number | null): void {
   queue.nextDueAtMs =
     nextDueAtMs === null || atMs === null ? (nextDueAtMs ?? atMs) : Math.min(nextDueAtMs, atMs);
 }
-
-function update(queue: EndpointQueue, webhook: SendingWebhook): void {
-  if (!isSameUrl(queue.webhook, webhook)) queue.failures = 0;
-  queue.webhook = webhook;
-  noteDueAt(queue, webhook.nextDueAtMs);
-}
-
-/** Whether both have the same URL: encrypting a URL again gives other bytes. */
-const isSameUrl = (one: SendingWebhook, other: SendingWebhook): boolean =>
-  Buffer.compare(one.sealedUrl, other.sealedUrl) === 0;

@@ -12,12 +12,12 @@ export interface Permit {
 /** See `createFairPool`. */
 export type FairPool = ReturnType<typeof createFairPool>;
 
-interface Pool {
-  readonly isFailing: boolean;
-  readonly perEndpoint: number;
-  free: number;
+type Pool = ReturnType<typeof newPool>;
+
+function newPool(isFailing: boolean, perEndpoint: number, free: number) {
   /** Endpoints that want permits, by caller. Those that waited longest come first, in both. */
-  readonly waiting: Map<number, Set<number>>;
+  const waiting = new Map<number, Set<number>>();
+  return { isFailing, perEndpoint, free, waiting };
 }
 
 /**
@@ -28,13 +28,8 @@ export function createFairPool(
   limits: Pick<SendingLimits, 'atOnce' | 'atOnceFailing' | 'atOncePerEndpoint' | 'atOncePerCaller'>,
 ) {
   const { atOnce, atOnceFailing, atOncePerEndpoint, atOncePerCaller } = limits;
-  const healthy: Pool = {
-    isFailing: false,
-    perEndpoint: atOncePerEndpoint,
-    free: atOnce,
-    waiting: new Map(),
-  };
-  const failing: Pool = { isFailing: true, perEndpoint: 1, free: atOnceFailing, waiting: new Map() };
+  const healthy = newPool(false, atOncePerEndpoint, atOnce);
+  const failing = newPool(true, 1, atOnceFailing);
   const pools = [healthy, failing];
   const takenByEndpoint = createCounts<number>();
   const takenByCaller = createCounts<number>();
@@ -55,9 +50,8 @@ export function createFairPool(
       if (id === undefined) continue;
       // Both go to the end of their line.
       own.delete(id);
-      own.add(id);
       waiting.delete(callerId);
-      waiting.set(callerId, own);
+      waiting.set(callerId, own.add(id));
       return { id, callerId, isFailing };
     }
     return undefined;
@@ -75,9 +69,7 @@ export function createFairPool(
       const { waiting } = isFailing ? failing : healthy;
       if (waiting.get(callerId)?.has(id)) return;
       cancel({ id, callerId });
-      const own = waiting.get(callerId);
-      if (own === undefined) waiting.set(callerId, new Set([id]));
-      else own.add(id);
+      waiting.set(callerId, (waiting.get(callerId) ?? new Set()).add(id));
     },
     cancel,
     /** Returns the next permit; undefined if no endpoint that wants one may have one. */

@@ -1,9 +1,3 @@
-/** The wait doubles with each failure, from the first to the longest. */
-export interface Backoff {
-  readonly firstMs: number;
-  readonly longestMs: number;
-}
-
 /** How much the sender of a serving process does at a time, and how long it waits. */
 export const sendingLimits = {
   /** Concurrent requests to an endpoint whose last attempt succeeded. A failing endpoint gets one. */
@@ -38,7 +32,7 @@ export const sendingLimits = {
   batchMax: 200,
   /** Results in memory that are not recorded. Above it, no request starts. */
   unrecordedMax: 1_000,
-  /** How long to wait after a failed attempt at an endpoint. */
+  /** How long to wait after a failed attempt at an endpoint. The wait doubles with each failure. */
   endpointBackoff: { firstMs: 100, longestMs: 1_000 },
   /** How long to wait after a failed store request. */
   storeBackoff: { firstMs: 100, longestMs: 5_000 },

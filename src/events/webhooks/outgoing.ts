@@ -22,13 +22,13 @@ import {
 import { checkTarget, createAddressPolicy } from './target.ts';
 
 /** How long a request may take, from the name lookup to the end of the response, in milliseconds. */
-export const outgoingTimeoutMs = 15_000;
+const outgoingTimeoutMs = 15_000;
 /** How long an idle connection is kept, in milliseconds. Servers keep it longer. */
 const idleMs = 4_000;
 /** How many connections are kept: as many as there are concurrent requests. */
 const keptMax = 320;
 /** How much of a response body is kept, in bytes. */
-export const responseBytesMax = 512;
+const responseBytesMax = 512;
 /**
  * How much of a response may be read, in bytes, so that the connection can be used again. A longer response is cut off with its
  * connection. All bytes count, because the thread that serves API calls parses them: the body, endless informational
@@ -46,7 +46,6 @@ export interface OutgoingRequest {
   readonly signal: AbortSignal;
 }
 
-/** A response of any status. */
 interface EndpointResponse {
   readonly status: number;
   /** The first `responseBytesMax` bytes, not decompressed. */

@@ -4,7 +4,12 @@ import { every, type Repetition, sleep } from '../../lib/timing.ts';
 import type { EventWithCaller } from '../../store/event-commands.ts';
 import { allOf } from '../../store/paging.ts';
 import type { Execute, Store } from '../../store/store.ts';
-import type { DeliveryResult, DueDelivery, WebhookWork } from '../../store/webhook-commands.ts';
+import type {
+  DeliveryResult,
+  DueDelivery,
+  RecordedAttempts,
+  WebhookWork,
+} from '../../store/webhook-commands.ts';
 import {
   type Attempt,
   type AttemptResult,
@@ -12,7 +17,7 @@ import {
   retryAtMs,
   type WebhookMessage,
 } from './attempt.ts';
-import { createDeliveryResults, type RecordedResults } from './delivery-results.ts';
+import { createDeliveryResults } from './delivery-results.ts';
 import {
   createEndpointQueues,
   type EndpointQueue,
@@ -24,8 +29,7 @@ import { createFairPool, type FairPool, type Permit } from './fair-pool.ts';
 import { type SendingLimits, sendingLimits } from './limits.ts';
 import { createStoreBackoff, createThrottle, type StoreBackoff } from './throttle.ts';
 
-/** The parts of a sender. */
-export interface SenderDependencies {
+interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];
   /** How many requests the store has accepted and not completed. */
@@ -295,7 +299,7 @@ export class Sender {
     else log.warn({ ...names, why: error, detail }, 'an endpoint of webhooks fails: it is tried again');
   }
 
-  #onRecorded(recorded: readonly DeliveryResult[], { disabled, released }: RecordedResults): void {
+  #onRecorded(recorded: readonly DeliveryResult[], { disabled, released }: RecordedAttempts): void {
     const changed = this.#queues.release(recorded);
     this.#counts.disabled += disabled.length;
     for (const queue of this.#queues.some(disabled)) {
@@ -317,10 +321,10 @@ const namesOf = ({ webhook: { webhookId, caller, origin } }: EndpointQueue) => (
 function resultOf(
   { id }: EndpointQueue,
   { event, attempts: before }: DueDelivery,
-  { isDelivered, httpStatus, answer, error, retryAfterS, isGone }: AttemptResult,
+  { isDelivered, httpStatus, answer, error, retryAfterS }: AttemptResult,
   { clock, random }: Pick<SenderDependencies, 'clock' | 'random'>,
 ): DeliveryResult {
-  const [atMs, attempts] = [clock.nowMs(), before + 1];
+  const [atMs, attempts, isGone] = [clock.nowMs(), before + 1, httpStatus === 410];
   return {
     ...{ id, sequence: event.sequence, attempts, atMs, isDelivered, httpStatus, answer, error },
     retryAtMs: isDelivered || isGone ? null : retryAtMs({ attempts, atMs, retryAfterS }, random),

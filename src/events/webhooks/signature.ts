@@ -16,7 +16,7 @@ const newKeyBytes = 32;
 const secretPrefix = 'whsec_';
 
 /** What one signature covers. */
-export interface SignedWebhook {
+interface SignedWebhook {
   /** The same in every attempt. Has no full stop, which separates the signed parts. */
   readonly id: string;
   /** Unix seconds of this attempt, as in the header. */
@@ -25,8 +25,7 @@ export interface SignedWebhook {
   readonly body: string | Uint8Array;
 }
 
-/** An attempt to deliver a webhook. */
-export interface WebhookAttempt extends Omit<SignedWebhook, 'timestamp'> {
+interface WebhookAttempt extends Omit<SignedWebhook, 'timestamp'> {
   /** Unix seconds of this attempt. */
   readonly timestampS: number;
   /** `whsec_…`: the current one, and the previous one while it is valid. */
@@ -59,12 +58,7 @@ export function webhookSignature({ id, timestamp, body }: SignedWebhook, key: Ui
 }
 
 /** Returns the headers of an attempt, with one signature for each secret, in order. Throws a TypeError for a malformed secret. */
-export function signatureHeaders({
-  id,
-  timestampS,
-  body,
-  secrets,
-}: WebhookAttempt): Record<(typeof webhookHeaders)[keyof typeof webhookHeaders], string> {
+export function signatureHeaders({ id, timestampS, body, secrets }: WebhookAttempt) {
   const timestamp = String(timestampS);
   const signatures = secrets.map((secret) =>
     webhookSignature({ id, timestamp, body }, parseWebhookSecret(secret)),

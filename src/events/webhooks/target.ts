@@ -53,7 +53,7 @@ function listOfTexts(texts: readonly string[]) {
 }
 
 /** The longest URL of an endpoint, in characters. */
-export const targetMax = 2_048;
+const targetMax = 2_048;
 
 /** The addresses of localhost and all names below it, without a lookup (RFC 6761). */
 const localhost = ['127.0.0.1', '::1'];
@@ -62,7 +62,7 @@ const localhost = ['127.0.0.1', '::1'];
 const absoluteForm = /^https?:\/\/[^/\s\p{Cc}\\][^\s\p{Cc}\\]*$/iu;
 
 /** What `checkTarget` accepts. */
-export interface TargetRules {
+interface TargetRules {
   readonly policy: AddressPolicy;
   /** Whether an endpoint on this machine may have an http URL. */
   readonly plainLoopback: boolean;

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { backoffMs } from '../../lib/timing.ts';
-import type { Backoff, SendingLimits } from './limits.ts';
+import type { SendingLimits } from './limits.ts';
 
 interface ThrottleDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -42,7 +42,11 @@ export function createThrottle({ clock, requestsInFlight, limits }: ThrottleDepe
 export type StoreBackoff = ReturnType<typeof createStoreBackoff>;
 
 /** Delays requests to a store that fails, longer after each failure. Logs when it starts to fail and when it works again. */
-export function createStoreBackoff(clock: Pick<Clock, 'monotonicMs'>, log: Logger, backoff: Backoff) {
+export function createStoreBackoff(
+  clock: Pick<Clock, 'monotonicMs'>,
+  log: Logger,
+  backoff: SendingLimits['storeBackoff'],
+) {
   let failures = 0;
   let untilMs = Number.NEGATIVE_INFINITY;
   let loggedMessage: string | undefined;
