@@ -1,7 +1,11 @@
-import { logSignersOf, readCheckpoint } from '../../src/evidence/formats/checkpoint.ts';
+import {
+  logSignersOf,
+  readCheckpoint,
+  readVerifierKey,
+  signatureTypes,
+} from '../../src/evidence/formats/checkpoint.ts';
 import { isSame, readUtf8 } from '../../src/evidence/formats/encoding.ts';
 import { type FailureKind, VerificationFailure } from '../../src/evidence/formats/failure.ts';
-import { readVerifierKey, signatureTypes } from '../../src/evidence/formats/note.ts';
 import { readBundle } from '../../src/evidence/verifier/read-bundle.ts';
 import type { EvidenceRecord } from '../../src/evidence/verifier/record.ts';
 import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/evidence/verifier/verify.ts';
@@ -102,8 +106,8 @@ const passedWords: Readonly<Record<FailureKind, string>> = {
 };
 
 function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
-  const { record, index, timeS, checkpoint, signers, pin, cosignatures, timeStamp } = proven;
-  const isCompared = pin?.isCompared === true;
+  const { record, index, timeS, checkpoint, signers, isOfPin, cosignatures, timeStamp } = proven;
+  const { pin } = trust;
   const doubt = doubtOf(proven);
   const silent = trust.keys.filter(
     (key) =>
@@ -112,8 +116,10 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
   );
   const checks = order.map((kind): Check => {
     const name = checkNames[kind];
-    if (kind !== 'FORKED' || isCompared) return { name, state: 'passed', words: passedWords[kind] };
-    const why = pin?.isCompared === false ? pin.why : 'you gave no earlier checkpoint';
+    if (kind !== 'FORKED' || isOfPin) return { name, state: 'passed', words: passedWords[kind] };
+    const why = pin
+      ? `the pin is of ${pin.size} leaves, this checkpoint of ${checkpoint.size}: only the log itself can prove that one continues the other`
+      : 'you gave no earlier checkpoint';
     return { name, state: 'open', words: `${why}.` };
   });
   return {
@@ -124,7 +130,7 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
       `Exactly the record below is leaf ${index} (counted from 0) of the ${checkpoint.size} leaves of the log ${checkpoint.origin}, under the number ${record.number}.`,
       `The log added it at ${instant(timeS)}, by its own clock. It cannot remove, change or move it without contradicting its signature.`,
       `Signed by the holder of this key: ${signers.map(({ vkey }) => vkey).join(', ')}.`,
-      ...(isCompared ? ['It is the same log as that of the checkpoint that you kept.'] : []),
+      ...(isOfPin ? ['It is the same log as that of the checkpoint that you kept.'] : []),
       ...cosignatures.map(
         ({ witness, timeS: seenAtS }) =>
           `The witness ${witness.name} cosigned the log up to this checkpoint at ${instant(seenAtS)}, and saw no contradiction.`,

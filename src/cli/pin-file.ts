@@ -42,7 +42,7 @@ export function writePin(file: string, { note }: Checkpoint): void {
 }
 
 /** The version of the format. A state of another version is ignored. */
-const formatVersion = 5;
+const formatVersion = 6;
 
 /** Bytes of an uncompressed state at most: enough for decades of filings. */
 const stateBytesMax = 512 * 1024 * 1024;

@@ -6,7 +6,7 @@ import { sandboxCredentialsFile, sandboxCredentialsName } from '../config/sandbo
 import { ConfigError, refuse } from '../config/settings.ts';
 import type { Clock } from '../domain/clock.ts';
 import { requiredOrigin } from '../evidence/log/origin.ts';
-import { checkpointFile, checkpointFileName } from '../evidence/log/publication.ts';
+import { checkpointFileName } from '../evidence/log/publication.ts';
 import { markFileName } from '../evidence/log/verification.ts';
 import { createIssuance, type Issuance } from '../keys/issuance.ts';
 import { createReplaceableKeyRing, type ReplaceableKeyRing } from '../keys/key-ring.ts';
@@ -64,8 +64,8 @@ export const systemClock: Clock = {
 /** The folder and the files that a deployment trusts, whether they exist yet or not. */
 export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): string[] {
   const ownKeys = 'ownFile' in masterKeys ? [masterKeys.ownFile] : [];
-  const [mark, record] = [join(dataDir, markFileName), join(dataDir, servingRecordName)];
-  const own = [checkpointFile(dataDir), sandboxCredentialsFile(dataDir), mark, record, ...ownKeys];
+  const named = [checkpointFileName, markFileName, servingRecordName].map((name) => join(dataDir, name));
+  const own = [...named, sandboxCredentialsFile(dataDir), ...ownKeys];
   const simulated = providers
     .flatMap(({ ownFiles }) => ownFiles)
     .flatMap((name) => withSqliteFiles(join(dataDir, name)));
@@ -74,7 +74,7 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
 
 /** The trusted files that no other user has to read. Certificates and checkpoints are public. */
 export function confidentialFiles(config: Config): string[] {
-  const shown = [...config.publicFiles, checkpointFile(config.dataDir)];
+  const shown = [...config.publicFiles, join(config.dataDir, checkpointFileName)];
   return trustedFiles(config).filter((file) => !shown.includes(file));
 }
 

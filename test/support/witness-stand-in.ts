@@ -2,12 +2,12 @@ import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { isConsistent } from '../../src/evidence/formats/tree.ts';
 import { isSignedBy } from '../../src/evidence/log/agreement.ts';
+import { isConsistent } from '../evidence/verifier/small-log.ts';
 import { listenLocally, sendEndlessly } from './local-server.ts';
 import { witnessKey } from './note-keys.ts';
 
-/** A witness, written from c2sp.org/tlog-witness. Signatures and consistency proofs are verified with the formats. */
+/** A witness, written from c2sp.org/tlog-witness. Signatures are verified with the formats. */
 export interface WitnessStandIn {
   readonly name: string;
   /** Its verifier key. */

@@ -4,8 +4,8 @@ import { isSame, readBase64 } from './encoding.ts';
 import { malformed } from './failure.ts';
 
 /**
- * Merkle trees (RFC 6962, section 2.1) and the verification of their proofs (RFC 9162, sections 2.1.3.2 and 2.1.4.2). Sizes and
- * indexes go up to 2^53-1, so the code divides by two instead of shifting. Tiles: c2sp.org/tlog-tiles.
+ * Merkle trees (RFC 6962, section 2.1) and the verification of inclusion proofs (RFC 9162, section 2.1.3.2). Sizes and indexes
+ * go up to 2^53-1, so the code divides by two instead of shifting. Tiles: c2sp.org/tlog-tiles.
  */
 
 /** Bytes of a hash. */
@@ -65,31 +65,6 @@ export function isIncluded(
 export interface Tree {
   readonly size: number;
   readonly root: Uint8Array;
-}
-
-/** Verifies a consistency proof: whether the newer tree begins with the older one. */
-export function isConsistent(older: Tree, newer: Tree, path: readonly Uint8Array[]): boolean {
-  if (older.size > newer.size) return false;
-  if (older.size === newer.size) return path.length === 0 && isSame(older.root, newer.root);
-  if (older.size === 0) return path.length === 0 && isSame(older.root, emptyRoot);
-  let [node, last] = [older.size - 1, newer.size - 1];
-  while (isOdd(node)) [node, last] = [half(node), half(last)];
-  // If the older tree is a complete subtree, its root is the first node, and the path leaves it out.
-  const [first, ...others] = node === 0 ? [older.root, ...path] : path;
-  if (first === undefined) return false;
-  let [olderHash, newerHash] = [first, first];
-  for (const hash of others) {
-    if (last === 0) return false;
-    if (isOdd(node) || node === last) {
-      olderHash = nodeHash(hash, olderHash);
-      newerHash = nodeHash(hash, newerHash);
-      while (!isOdd(node) && node > 0) [node, last] = [half(node), half(last)];
-    } else {
-      newerHash = nodeHash(newerHash, hash);
-    }
-    [node, last] = [half(node), half(last)];
-  }
-  return last === 0 && isSame(olderHash, older.root) && isSame(newerHash, newer.root);
 }
 
 /** Reads a hash in base64. Throws VerificationFailure MALFORMED; `what` names the hash in the message. */

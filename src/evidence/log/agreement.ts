@@ -1,13 +1,17 @@
 import { utcTimestamp } from '../../domain/utc.ts';
 import type { LogNames, LogState } from '../../store/log-commands.ts';
 import type { ReadTree } from '../../store/store.ts';
-import { type Checkpoint, readCheckpoint } from '../formats/checkpoint.ts';
+import { type Checkpoint, findSigners, readCheckpoint, readVerifierKey } from '../formats/checkpoint.ts';
 import { hex } from '../formats/encoding.ts';
 import { VerificationFailure } from '../formats/failure.ts';
-import { findSigners, readVerifierKey } from '../formats/note.ts';
 import { isNamedAfter } from './origin.ts';
-import type { CheckpointFile, WrittenNote } from './publication.ts';
-import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
+import {
+  type CheckpointFile,
+  type PublishedCheckpoint,
+  tryReadCheckpoint,
+  type WrittenNote,
+  withoutCosignatures,
+} from './publication.ts';
 
 /** Why a log cannot be signed: the checkpoint file, the database and the settings do not agree. */
 export type Disagreement =

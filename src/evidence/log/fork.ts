@@ -9,8 +9,7 @@ import type { CheckpointFile } from './publication.ts';
 import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
 import { mintLogKey } from './signing-keys.ts';
 
-/** What a fork needs. */
-export interface ForkDependencies {
+interface ForkDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
   readonly file: CheckpointFile;

@@ -37,11 +37,6 @@ export function withoutCosignatures({ origin, note }: PublishedCheckpoint): stri
 /** The name of the file in the data folder that holds the newest checkpoint, outside of the database. */
 export const checkpointFileName = 'log-checkpoint';
 
-/** Returns the path of the checkpoint file. */
-export function checkpointFile(dataDir: string): string {
-  return join(dataDir, checkpointFileName);
-}
-
 /** The content is public, but no other user needs it. */
 const mode = 0o600;
 
@@ -60,7 +55,7 @@ export interface WrittenNote {
 
 /** Opens the checkpoint file of a data folder, which holds the newest checkpoint. */
 export function createCheckpointFile(dataDir: string) {
-  const path = checkpointFile(dataDir);
+  const path = join(dataDir, checkpointFileName);
   return {
     path,
     /** Returns undefined if there is no file. */

@@ -10,13 +10,12 @@ import { createSigningKeys, hasEnded, mintLogKey, signCheckpoint, signsAt } from
 import type { Witnesses } from './witness.ts';
 
 /** How often the signer looks whether the tree grew, in milliseconds: the shortest time between checkpoints. */
-export const signEveryMs = 1_000;
+const signEveryMs = 1_000;
 
 /** See `createSigner`. */
 export type Signer = ReturnType<typeof createSigner>;
 
-/** What the signer needs. */
-export interface SignerDependencies {
+interface SignerDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
   /** The name of the log, as set. */

@@ -1,8 +1,7 @@
 import { createPrivateKey, createPublicKey, randomBytes, sign } from 'node:crypto';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { LogKey, NewLogKey } from '../../store/log-commands.ts';
-import { checkpointText } from '../formats/checkpoint.ts';
-import { signatureLine, signatureTypes, verifierKeyOf } from '../formats/note.ts';
+import { checkpointText, signatureLine, signatureTypes, verifierKeyOf } from '../formats/checkpoint.ts';
 import type { PublishedCheckpoint } from './publication.ts';
 
 /** A key that signs checkpoints. */

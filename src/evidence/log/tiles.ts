@@ -14,7 +14,7 @@ import type { Publication } from './publication.ts';
 const cacheBytesMax = 16 * 1_048_576;
 
 /** A tile by its name. */
-export interface Tile {
+interface Tile {
   /** 0 to 63, or `entries`. */
   readonly level: number | 'entries';
   /** Its index within the level, from 0. */
@@ -45,8 +45,7 @@ export function tilePath({ level, place, width }: Tile): string {
   return `${level}/${placePath(place)}${partial}`;
 }
 
-/** What reading tiles needs. */
-export interface TileDependencies {
+interface TileDependencies {
   /** Throws UNAVAILABLE if too many read at the same time. */
   readonly execute: Execute;
   readonly publication: Pick<Publication, 'current'>;
@@ -57,29 +56,39 @@ export interface TileDependencies {
  * undefined if the newest checkpoint does not cover it.
  */
 export function createTileReader({ execute, publication }: TileDependencies) {
-  const kept = createCache(cacheBytesMax);
-  /** Tiles that are being read, by path: further readers share the result. */
-  const reading = new Map<string, Promise<Uint8Array>>();
+  /** By path, the least recently used tile first. Readers share a tile that is still being read, too. */
+  const kept = new Map<string, { readonly reading: Promise<Uint8Array>; bytes: number }>();
+  let bytesKept = 0;
 
-  async function readInto(path: string, tile: Tile): Promise<Uint8Array> {
-    try {
-      // In a buffer of their own: short ones share one of 64 KiB, which the cache would keep alive.
-      const bytes = Buffer.from(Uint8Array.from(await readTile(tile, execute)).buffer);
-      kept.add(path, bytes);
-      return bytes;
-    } finally {
-      reading.delete(path);
+  function keep(path: string, tile: Tile) {
+    const reading = readTile(tile, execute);
+    const entry = { reading, bytes: 0 };
+    reading.then(
+      ({ length }) => {
+        if (kept.get(path) === entry) bytesKept += length;
+        entry.bytes = length;
+        dropOldest();
+      },
+      () => kept.get(path) === entry && kept.delete(path),
+    );
+    return entry;
+  }
+
+  function dropOldest(): void {
+    for (const [oldest, { bytes }] of kept) {
+      if (bytesKept <= cacheBytesMax) return;
+      kept.delete(oldest);
+      bytesKept -= bytes;
     }
   }
 
   return async (path: string): Promise<Uint8Array | undefined> => {
     const tile = parseTile(path);
     if (tile === undefined || leavesUpTo(tile) > (publication.current()?.size ?? 0)) return undefined;
-    const known = kept.find(path) ?? reading.get(path);
-    if (known !== undefined) return known;
-    const result = readInto(path, tile);
-    reading.set(path, result);
-    return result;
+    const entry = kept.get(path) ?? keep(path, tile);
+    kept.delete(path);
+    kept.set(path, entry);
+    return entry.reading;
   };
 }
 
@@ -90,13 +99,15 @@ function leavesUpTo({ level, place, width }: Tile): number {
 
 async function readTile({ level, place, width }: Tile, execute: Execute): Promise<Uint8Array> {
   const from = place * tileWidth;
+  // In a buffer of their own: short ones share one of 64 KiB, which the cache would keep alive.
+  const owned = (bytes: Uint8Array) => Buffer.from(Uint8Array.from(bytes).buffer);
   if (level === 'entries') {
     const leaves = await execute({ kind: 'ReadLeaves', index: from, width });
-    if (leaves?.length === width) return entriesOf(leaves);
+    if (leaves?.length === width) return owned(entriesOf(leaves));
   } else {
     // A tile spans eight levels of the tree.
     const hashes = await execute({ kind: 'ReadSubtrees', level: level * 8, place: from, width });
-    if (hashes?.length === width * treeHashBytes) return hashes;
+    if (hashes?.length === width * treeHashBytes) return owned(hashes);
   }
   throw new Error(`The evidence log lacks tile ${tilePath({ level, place, width })}, which was published.`);
 }
@@ -112,31 +123,6 @@ function entriesOf(leaves: readonly string[]): Uint8Array {
       return [length, entry];
     }),
   );
-}
-
-/** A cache that drops the least recently used tiles beyond `bytesMax`. */
-function createCache(bytesMax: number) {
-  /** The least recently used tile is the first. */
-  const kept = new Map<string, Uint8Array>();
-  let bytesKept = 0;
-  return {
-    find: (path: string): Uint8Array | undefined => {
-      const bytes = kept.get(path);
-      if (bytes === undefined) return undefined;
-      kept.delete(path);
-      kept.set(path, bytes);
-      return bytes;
-    },
-    add: (path: string, bytes: Uint8Array): void => {
-      kept.set(path, bytes);
-      bytesKept += bytes.length;
-      for (const [oldest, { length }] of kept) {
-        if (bytesKept <= bytesMax) return;
-        kept.delete(oldest);
-        bytesKept -= length;
-      }
-    },
-  };
 }
 
 /** Unauthenticated reads of the store: how many run at the same time, and how many more wait. */

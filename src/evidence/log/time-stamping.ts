@@ -3,12 +3,12 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { every } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
-import { readNote } from '../formats/note.ts';
+import { readNote } from '../formats/checkpoint.ts';
 import { checkTime, errorOf, inTime, post } from './post.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 
 /** A time-stamping authority (RFC 3161), and how often it stamps. */
-export interface TimeStampTerms {
+interface TimeStampTerms {
   readonly url: string;
   readonly everyMs: number;
   /** Trusted certificates in PEM; undefined accepts any certificate. */
@@ -27,8 +27,7 @@ export const timeStampLimits = {
 /** Bytes of a nonce. */
 export const nonceBytes = 16;
 
-/** What time stamping needs. */
-export interface TimeStampingDependencies {
+interface TimeStampingDependencies {
   readonly terms: TimeStampTerms;
   readonly publication: Pick<Publication, 'current'>;
   readonly execute: Execute;

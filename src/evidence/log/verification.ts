@@ -19,11 +19,8 @@ const retryMs = 1_000;
 /** How often the mark is written, in milliseconds. After a crash, leaves that were appended since are verified again. */
 const markEveryMs = 3_600_000;
 
-/** The name of the mark's file in the data folder. */
+/** The name of the mark's file in the data folder, and what the encrypted mark is bound to. */
 export const markFileName = 'log-verified';
-
-/** What the encrypted mark is bound to. */
-const markContext = 'log-verified';
 
 /**
  * Makes the store read the entries of the evidence log that it has not read yet, in slices. Otherwise the next write reads
@@ -40,8 +37,7 @@ export async function readLog(execute: Execute): Promise<void> {
 /** See `createLogVerification`. */
 export type LogVerification = ReturnType<typeof createLogVerification>;
 
-/** What the verification needs. */
-export interface LogVerificationDependencies {
+interface LogVerificationDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
   readonly dataDir: string;
@@ -64,13 +60,13 @@ interface Mark {
 export function createLogVerification(dependencies: LogVerificationDependencies) {
   const { execute, keyRing, dataDir, clock, log } = dependencies;
   const file = join(dataDir, markFileName);
+  /** Undefined once all is verified. */
   let fault: string | undefined = 'the evidence log is not verified yet';
-  let isVerified = false;
   let isStopped = false;
   const verifying = every(
     clock,
-    () => (isVerified ? markEveryMs : retryMs),
-    () => (isVerified ? tryWriteMark() : verify()),
+    () => (fault === undefined ? markEveryMs : retryMs),
+    () => (fault === undefined ? tryWriteMark() : verify()),
   );
 
   /** Reads the mark of an earlier process; undefined if it is not of this log. */
@@ -78,7 +74,7 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
     const sealed = await readFile(file).catch(() => undefined);
     if (sealed === undefined) return undefined;
     try {
-      const mark: Mark = JSON.parse(keyRing.open(sealed, markContext).export().toString());
+      const mark: Mark = JSON.parse(keyRing.open(sealed, markFileName).export().toString());
       const roots = await execute({ kind: 'GetRoot', size: mark.size });
       return roots !== undefined && hex(roots.root) === mark.root ? mark.saved : undefined;
     } catch (error) {
@@ -91,9 +87,8 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
   /** Takes the result of a verification of all leaves. Nothing is verified any more once a fault was found. */
   function conclude({ size, faults }: Progress): void {
     const [first] = faults.first;
-    isVerified = first === undefined;
     fault = first && `${first}; ${faults.count} of ${size} entries are not what was signed`;
-    if (isVerified) return;
+    if (fault === undefined) return;
     log.error({ faults }, 'the evidence log in the database is not the one that was signed');
     void verifying.stop();
   }
@@ -101,12 +96,12 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
   async function writeMark(): Promise<void> {
     // Somebody may have changed the file, which a mark would hide from the next start.
     conclude(await execute({ kind: 'VerifyLog', leaves: leavesAtOnce }));
-    if (!isVerified) return;
+    if (fault !== undefined) return;
     const { size, saved } = await execute({ kind: 'SaveLogIndex' });
     const roots = await execute({ kind: 'GetRoot', size });
     if (roots === undefined) return;
     const mark: Mark = { size, root: hex(roots.root), saved };
-    await replaceFile(file, keyRing.seal(JSON.stringify(mark), markContext), 0o600);
+    await replaceFile(file, keyRing.seal(JSON.stringify(mark), markFileName), 0o600);
   }
 
   /** Without the mark the next start takes longer. */
@@ -144,7 +139,7 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
     stop: async (): Promise<void> => {
       isStopped = true;
       await verifying.stop();
-      if (isVerified) await tryWriteMark();
+      if (fault === undefined) await tryWriteMark();
     },
   };
 }

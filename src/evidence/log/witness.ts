@@ -2,16 +2,17 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { backoffMs } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
-import { hashLines, readCosignature } from '../formats/checkpoint.ts';
-import { readDecimal } from '../formats/encoding.ts';
 import {
+  hashLines,
   isOf,
+  readCosignature,
   readNote,
   readSignature,
   readVerifierKey,
   signatureTypes,
   type VerifierKey,
-} from '../formats/note.ts';
+} from '../formats/checkpoint.ts';
+import { readDecimal } from '../formats/encoding.ts';
 import { checkTime, errorOf, inTime, post, type Response } from './post.ts';
 import { type PublishedCheckpoint, withoutCosignatures } from './publication.ts';
 
@@ -41,8 +42,7 @@ export const witnessLimits = {
 /** See `createWitnesses`. */
 export type Witnesses = ReturnType<typeof createWitnesses>;
 
-/** What the witnesses need. */
-export interface WitnessDependencies {
+interface WitnessDependencies {
   readonly witnesses: readonly Witness[];
   /** How many of them have to cosign each published checkpoint. */
   readonly required: number;

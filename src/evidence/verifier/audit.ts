@@ -1,12 +1,11 @@
-import { type Checkpoint, logSignersOf, readCheckpoint } from '../formats/checkpoint.ts';
-import { isSame } from '../formats/encoding.ts';
+import { type Checkpoint, logSignersOf, readCheckpoint, type VerifierKey } from '../formats/checkpoint.ts';
+import { isSame, readUtf8 } from '../formats/encoding.ts';
 import { forked, mismatch, VerificationFailure } from '../formats/failure.ts';
-import type { VerifierKey } from '../formats/note.ts';
 import { emptyRoot, leafHash, nodeHash, type Tree, tileWidth } from '../formats/tree.ts';
 import { type ContentsState, checkSigners, createContents, noContents } from './contents.ts';
 import { checkOrigin, type Finding, findingsOf } from './findings.ts';
 import { fold, hashesOfLevel, type PublishedLog } from './published-log.ts';
-import { type RecordLeaf, readLeafBytes } from './read-leaf.ts';
+import { type RecordLeaf, readLeaf } from './read-leaf.ts';
 import {
   type Attestation,
   type Cosignature,
@@ -22,11 +21,11 @@ const bundlesAtOnce = 8;
 /** Bundles before the state is saved first, 16,384 leaves; later it is saved after a sixteenth of what was read. */
 const bundlesBetweenStates = 64;
 
-/** How far a log was audited. A later audit continues there; its last checks find changes of the state. */
+/** How far a log was audited. A later audit continues there and changes it; its last checks find changes of the state. */
 export interface AuditState {
   readonly origin: string;
   /** By level, the hashes of the last, partial tile. */
-  readonly rows: readonly (readonly Uint8Array[])[];
+  readonly rows: Uint8Array[][];
   readonly contents: ContentsState;
   /** The pin that the tree was compared with. */
   readonly pin: Tree | undefined;
@@ -41,8 +40,7 @@ export interface SeenCheckpoint {
   readonly attestation?: Attestation | undefined;
 }
 
-/** Options of an audit. */
-export interface AuditOptions {
+interface AuditOptions {
   readonly keys: readonly VerifierKey[];
   /** The newest checkpoint seen before. */
   readonly pin?: Checkpoint | undefined;
@@ -57,7 +55,7 @@ export interface AuditOptions {
   progress(done: number, total: number): void;
   /** Receives each record that is read and its leaf index. */
   onRecord?(index: number, record: RecordLeaf): void;
-  /** Saves the state. */
+  /** Saves the state, which changes later. */
   keep(state: AuditState): void;
 }
 
@@ -91,6 +89,7 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
   const seen = [...(pin ? [{ checkpoint: pin, what: 'the pin' }] : []), ...(options.seen ?? [])];
   for (const one of seen) checkNotBehind(one.checkpoint, checkpoint, one.what);
   const state = usableState(options.state, checkpoint, seen);
+  const from = state?.contents.size ?? 0;
   let end: AuditState;
   try {
     end = await auditTree(log, checkpoint, options, seen, state);
@@ -106,7 +105,7 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
   options.keep({ ...end, pin: treeOf(checkpoint) });
   const { contents } = end;
   const findings = findingsOf(checkpoint, contents, { pin, nowS });
-  return { checkpoint, signers, cosignatures, from: state?.contents.size ?? 0, contents, findings };
+  return { checkpoint, signers, cosignatures, from, contents, findings };
 }
 
 /** Checks that the newest of `size` leaves is not dated after an attestation. Earlier leaves are not later. */
@@ -136,27 +135,25 @@ async function auditTree(
   from: AuditState | undefined,
 ): Promise<AuditState> {
   const { origin, size } = checkpoint;
-  const contents = createContents(from?.contents ?? noContents);
-  const rows = createRows(log, from?.rows ?? []);
-  let done = from?.contents.size ?? 0;
-  const state = (): AuditState => ({
-    origin,
-    rows: rows.all(),
-    contents: contents.state(),
-    pin: treeOf(pin),
-  });
+  const state: AuditState = {
+    ...{ origin, pin: treeOf(pin) },
+    ...{ rows: from?.rows ?? [], contents: from?.contents ?? noContents() },
+  };
+  const leaves = state.contents;
+  const contents = createContents(leaves);
+  const rows = createRows(log, state.rows);
   const compareSeen = () => {
     for (const one of seen) {
-      if (one.checkpoint.size !== done) continue;
+      if (one.checkpoint.size !== leaves.size) continue;
       if (!isSame(rows.root(), one.checkpoint.root))
-        throw forked(`the first ${done} leaves are not those of ${one.what}: the log was rewritten`);
-      if (one.attestation) checkNewest(done, contents.newestS(), [one.attestation]);
+        throw forked(`the first ${leaves.size} leaves are not those of ${one.what}: the log was rewritten`);
+      if (one.attestation) checkNewest(leaves.size, leaves.newestS, [one.attestation]);
     }
   };
 
   compareSeen();
   const known = rows.takeLeaves();
-  const firstBundle = Math.floor(done / tileWidth);
+  const firstBundle = Math.floor(leaves.size / tileWidth);
   let nextState = firstBundle + bundlesBetweenStates;
   const bundles = inOrder(firstBundle, Math.ceil(size / tileWidth), async (place) => {
     const width = Math.min(tileWidth, size - place * tileWidth);
@@ -170,23 +167,23 @@ async function auditTree(
       if (!isSame(hash, value.tile[at] ?? emptyRoot)) {
         throw mismatch(`leaf ${index} of the log does not match its tile`);
       }
-      if (index < done) {
+      if (index < leaves.size) {
         if (!isSame(hash, known[at] ?? emptyRoot))
           throw mismatch(`leaf ${index} of the log has changed since the last audit`);
         rows.addLeaf(hash);
         continue;
       }
-      const leaf = readLeafBytes(data, `leaf ${index} of the log`);
+      const what = `leaf ${index} of the log`;
+      const leaf = readLeaf(readUtf8(data, what), what);
       contents.add(leaf);
       if (leaf.kind !== 'LOG_EVENT') onRecord?.(index, leaf);
       rows.addLeaf(hash);
-      done = index + 1;
       compareSeen();
     }
     await rows.completeTile(place);
-    progress(done, size);
+    progress(leaves.size, size);
     if (place + 1 >= nextState) {
-      keep(state());
+      keep(state);
       nextState = place + 1 + Math.max(bundlesBetweenStates, Math.floor(place / 16));
     }
   }
@@ -194,7 +191,7 @@ async function auditTree(
   contents.finish();
   if (!isSame(rows.root(), checkpoint.root))
     throw forked(`the ${size} leaves that the log shows do not make the tree that it signed`);
-  return state();
+  return state;
 }
 
 /** Fetches the bundles from `from` to `to` in order, a few ahead. */
@@ -214,9 +211,7 @@ async function* inOrder<T>(from: number, to: number, fetch: (place: number) => P
 const treeOf = (tree: Tree | undefined): Tree | undefined => tree && { size: tree.size, root: tree.root };
 
 /** The right edge of a tree: the last tile of each level. Continues from the rows of an earlier audit. */
-function createRows(log: PublishedLog, from: readonly (readonly Uint8Array[])[]) {
-  const rows = from.map((row) => [...row]);
-
+function createRows(log: PublishedLog, rows: Uint8Array[][]) {
   function rowOf(level: number): Uint8Array[] {
     while (rows.length <= level) rows.push([]);
     return rows[level] ?? [];
@@ -230,7 +225,6 @@ function createRows(log: PublishedLog, from: readonly (readonly Uint8Array[])[])
   }
 
   return {
-    all: () => rows.map((row) => [...row]),
     /** Removes and returns the hashes of the leaves of the last, partial tile, which is fetched again. */
     takeLeaves: () => rowOf(0).splice(0),
     addLeaf: (hash: Uint8Array) => rowOf(0).push(hash),

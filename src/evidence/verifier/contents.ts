@@ -1,6 +1,5 @@
-import type { Checkpoint } from '../formats/checkpoint.ts';
+import type { Checkpoint, VerifierKey } from '../formats/checkpoint.ts';
 import { badSignature, forked } from '../formats/failure.ts';
-import type { VerifierKey } from '../formats/note.ts';
 import { createFilingNumbers, type NumbersState } from './filing-numbers.ts';
 import type { Leaf, LogEventLeaf } from './read-leaf.ts';
 import { instant } from './seen.ts';
@@ -15,17 +14,18 @@ import { instant } from './seen.ts';
  * - RECORDS_ERASED erases records that are at least five years old, each once.
  */
 
-/** The state after some leaves, from which an audit continues. It takes two bytes per number and four per leaf. */
+/** The state after some leaves, from which an audit continues. */
 export interface ContentsState extends NumbersState {
-  readonly size: number;
-  readonly logEventCount: number;
-  readonly newestS: number | undefined;
-  readonly isBegun: boolean;
+  size: number;
+  logEventCount: number;
+  /** The time of the newest leaf, Unix seconds. No leaf since the last CLOCK_ACCEPTED is later. */
+  newestS: number | undefined;
+  isBegun: boolean;
   /** The log events, without later ones of frequent kinds. */
-  readonly logEvents: readonly LoggedEvent[];
-  readonly keys: readonly KeyLifetime[];
+  readonly logEvents: LoggedEvent[];
+  keys: readonly KeyLifetime[];
   /** By leaf: the time of a record that was not erased, 0 for all others. */
-  readonly times: Uint32Array<ArrayBuffer>;
+  readonly times: number[];
 }
 
 /** A log event in the report. */
@@ -43,41 +43,39 @@ const logEventsMax = 10_000;
 /** Kinds of log events that can be frequent, and allow no exception from the rules. */
 const frequent: ReadonlySet<string> = new Set(['RECORDS_ERASED', 'KEY_ADDED', 'KEY_RETIRED']);
 
-/** The state before the first leaf. */
-export const noContents: ContentsState = {
+/** Returns the state before the first leaf. */
+export const noContents = (): ContentsState => ({
   ...{ size: 0, logEventCount: 0, transfers: 0, newestS: undefined, isBegun: false },
-  ...{ years: new Map(), skips: [], logEvents: [], keys: [], times: new Uint32Array() },
-};
+  ...{ years: new Map(), skips: [], logEvents: [], keys: [], times: [] },
+});
 
 /**
- * Checks the leaves of a log one after another. Continues from a state, which is not changed. All throw VerificationFailure
- * FORKED at a contradiction.
+ * Checks the leaves of a log one after another, and adds them to a state. All throw VerificationFailure FORKED at a
+ * contradiction.
  */
-export function createContents(from: ContentsState) {
-  let { size, logEventCount, newestS, isBegun, keys } = from;
-  const logEvents = [...from.logEvents];
-  const kept = createKeptRecords(from.times);
-
-  const contradiction = (what: string) => forked(`leaf ${size} of the log ${what}`);
-  const numbers = createFilingNumbers(from, contradiction);
+export function createContents(state: ContentsState) {
+  const { logEvents, times } = state;
+  const contradiction = (what: string) => forked(`leaf ${state.size} of the log ${what}`);
+  const numbers = createFilingNumbers(state, contradiction);
 
   function addTime({ timeS }: Leaf, mayGoBack: boolean): void {
+    const { isBegun, newestS } = state;
     if (isBegun && newestS !== undefined && timeS < newestS && !mayGoBack)
       throw contradiction(`is from ${instant(timeS)}, earlier than the leaf before it`);
-    newestS = timeS;
+    state.newestS = timeS;
   }
 
   function addLogEvent(leaf: LogEventLeaf): void {
     const { event, sequence, timeS, detail } = leaf;
+    const { size, logEventCount } = state;
     if (sequence !== logEventCount + 1)
       throw contradiction(`is log event ${sequence}, after log event ${logEventCount}`);
-    logEventCount = sequence;
+    state.logEventCount = sequence;
     keepLogEvent({ index: size, event, timeS, detail: JSON.stringify(Object.fromEntries(detail)) });
     if (event === 'LOG_BEGUN') begin(leaf);
     if (event === 'NUMBERS_SKIPPED') numbers.skip(leaf);
-    const fault = event === 'RECORDS_ERASED' ? kept.erase(leaf) : undefined;
-    if (fault !== undefined) throw contradiction(fault);
-    keys = lifetimesAfter(keys, leaf, size);
+    if (event === 'RECORDS_ERASED') erase(leaf);
+    state.keys = lifetimesAfter(state.keys, leaf, size);
   }
 
   /** Keeps a log event for the report. Frequent kinds get half of the room; further ones are left out. */
@@ -89,59 +87,39 @@ export function createContents(from: ContentsState) {
   }
 
   function begin({ detail }: LogEventLeaf): void {
-    if (isBegun) throw contradiction('says a second time that the log was begun');
-    if (detail.get('adopted') !== size) {
+    if (state.isBegun) throw contradiction('says a second time that the log was begun');
+    if (detail.get('adopted') !== state.size)
       throw contradiction(`says that ${detail.get('adopted')} records are from before the log was begun`);
-    }
-    isBegun = true;
+    state.isBegun = true;
   }
 
-  return {
-    add: (leaf: Leaf): void => {
-      const isLogEvent = leaf.kind === 'LOG_EVENT';
-      addTime(leaf, isLogEvent && (leaf.event === 'CLOCK_ACCEPTED' || leaf.event === 'LOG_BEGUN'));
-      if (isLogEvent) addLogEvent(leaf);
-      else numbers.add(leaf);
-      kept.add(isLogEvent ? undefined : leaf.timeS);
-      size += 1;
-    },
-    /** Checks what depends on all leaves. */
-    finish: (): void => {
-      if (size > 0 && !isBegun) throw forked('no leaf of the log says that it was begun');
-      numbers.finish();
-    },
-    /** The time of the newest leaf, Unix seconds. No leaf since the last CLOCK_ACCEPTED is later. */
-    newestS: () => newestS,
-    state: (): ContentsState => ({
-      ...{ size, logEventCount, newestS, isBegun, logEvents: [...logEvents], keys },
-      ...{ ...numbers.state(), times: kept.times() },
-    }),
-  };
-}
+  /** Removes the records that a log event erases. */
+  function erase({ timeS, detail }: LogEventLeaf): void {
+    const [before, records, leaves] = ['before', 'records', 'leaves'].map((name) => detail.get(name));
+    if (typeof before !== 'number' || typeof records !== 'number')
+      throw contradiction('does not say what was erased');
+    if (before > yearsBefore(timeS, retentionYears))
+      throw contradiction(`erases records from less than ${retentionYears} years before ${instant(timeS)}`);
+    if (leaves === undefined) return;
+    const erased = eraseLeaves(String(leaves), before);
+    if (erased !== records)
+      throw contradiction(`says that ${records} records were erased, but names ${erased} leaves`);
+  }
 
-/** Years that a registry keeps records at least. */
-const retentionYears = 5;
-
-/**
- * The records that were not erased, according to the log events RECORDS_ERASED. Four bytes per leaf. Continues from the times
- * of an earlier audit.
- */
-function createKeptRecords(from: Uint32Array) {
-  let times = Uint32Array.from(from);
-  let size = from.length;
-
-  /** Returns how many leaves were erased, or what is wrong with them. */
-  function eraseLeaves(text: string, before: number): number | string {
+  /** Returns how many leaves were erased. */
+  function eraseLeaves(text: string, before: number): number {
     let [erased, next] = [0, 0];
     for (const range of text.split(',')) {
       const [, first = '', last = first] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(range) ?? [];
-      if (first === '' || Number(first) < next || Number(last) < Number(first) || Number(last) >= size)
-        return `names the leaves that it erases in an unknown form: ${JSON.stringify(range)}`;
+      if (first === '' || Number(first) < next || Number(last) < Number(first) || Number(last) >= state.size)
+        throw contradiction(`names the leaves that it erases in an unknown form: ${JSON.stringify(range)}`);
       next = Number(last) + 1;
       for (let leaf = Number(first); leaf < next; leaf += 1) {
         const timeS = times[leaf] ?? 0;
-        if (timeS === 0) return `erases leaf ${leaf}, which is not a record or was erased before`;
-        if (timeS > before) return `erases leaf ${leaf} of ${instant(timeS)}, after ${instant(before)}`;
+        if (timeS === 0)
+          throw contradiction(`erases leaf ${leaf}, which is not a record or was erased before`);
+        if (timeS > before)
+          throw contradiction(`erases leaf ${leaf} of ${instant(timeS)}, after ${instant(before)}`);
         times[leaf] = 0;
         erased += 1;
       }
@@ -150,34 +128,24 @@ function createKeptRecords(from: Uint32Array) {
   }
 
   return {
-    /** Adds a leaf: the time of a record in Unix seconds, undefined for a log event. */
-    add: (timeS: number | undefined): void => {
-      if (size === times.length) {
-        const longer = new Uint32Array(Math.max(1024, 2 * size));
-        longer.set(times);
-        times = longer;
-      }
-      // 0 means that there is no record.
-      times[size] = timeS === undefined ? 0 : Math.min(Math.max(timeS, 1), 0xffff_ffff);
-      size += 1;
+    add: (leaf: Leaf): void => {
+      const isLogEvent = leaf.kind === 'LOG_EVENT';
+      addTime(leaf, isLogEvent && (leaf.event === 'CLOCK_ACCEPTED' || leaf.event === 'LOG_BEGUN'));
+      if (isLogEvent) addLogEvent(leaf);
+      else numbers.add(leaf);
+      times.push(isLogEvent ? 0 : Math.max(leaf.timeS, 1));
+      state.size += 1;
     },
-    /** Removes the records that a log event erases. Returns what is wrong with the event, if anything. */
-    erase: ({ timeS, detail }: LogEventLeaf): string | undefined => {
-      const [before, records, leaves] = ['before', 'records', 'leaves'].map((name) => detail.get(name));
-      if (typeof before !== 'number' || typeof records !== 'number') return 'does not say what was erased';
-      if (before > yearsBefore(timeS, retentionYears))
-        return `erases records from less than ${retentionYears} years before ${instant(timeS)}`;
-      if (leaves === undefined) return undefined;
-      const erased = eraseLeaves(String(leaves), before);
-      if (typeof erased === 'string') return erased;
-      return erased === records
-        ? undefined
-        : `says that ${records} records were erased, but names ${erased} leaves`;
+    /** Checks what depends on all leaves. */
+    finish: (): void => {
+      if (state.size > 0 && !state.isBegun) throw forked('no leaf of the log says that it was begun');
+      numbers.finish();
     },
-    /** By leaf: the time of a record that was not erased, 0 for all others. */
-    times: () => times.slice(0, size),
   };
 }
+
+/** Years that a registry keeps records at least. */
+const retentionYears = 5;
 
 function yearsBefore(timeS: number, years: number): number {
   const date = new Date(timeS * 1000);
@@ -185,7 +153,7 @@ function yearsBefore(timeS: number, years: number): number {
 }
 
 /** When a key signs a log, according to its log events. */
-export interface KeyLifetime {
+interface KeyLifetime {
   readonly vkey: string;
   /** The leaf that adds it. */
   readonly from: number;

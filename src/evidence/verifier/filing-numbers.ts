@@ -4,24 +4,24 @@ import { instant } from './seen.ts';
 
 /** The numbers and sequences of filings after some leaves. */
 export interface NumbersState {
-  readonly transfers: number;
-  readonly years: ReadonlyMap<number, YearState>;
-  readonly skips: readonly Skip[];
+  transfers: number;
+  readonly years: Map<number, Year>;
+  readonly skips: Skip[];
 }
 
 /** The filings of a year. */
-export interface YearState {
-  readonly filings: number;
+interface Year {
+  filings: number;
   /** The last number that was assigned. */
-  readonly last: number;
-  /** By number: the sequence of the filing's last record, 0 if there is none. May be longer than needed. */
-  readonly sequences: Uint16Array;
+  last: number;
+  /** By number: the sequence of the filing's last record, undefined if there is none. */
+  readonly sequences: number[];
   /** Numbers that are missing. */
-  readonly gaps: readonly Omit<Skip, 'year'>[];
+  readonly gaps: Omit<Skip, 'year'>[];
 }
 
 /** Skipped numbers of a year: from `after` + 1 to `through`. */
-export interface Skip {
+interface Skip {
   readonly year: number;
   readonly after: number;
   readonly through: number;
@@ -31,20 +31,15 @@ export interface Skip {
 const yearsMax = 100;
 const gapsMax = 10_000;
 
-/** The highest sequence of a record. */
-const sequenceMax = 0xffff;
-
 /** The last number of a year. */
 const numberMax = 999_999;
 
 /**
- * Checks the numbers and sequences of filings, leaf by leaf. Continues from a state, which is not changed. `contradiction` makes
- * the failure of the current leaf. All throw VerificationFailure FORKED at a contradiction.
+ * Checks the numbers and sequences of filings, leaf by leaf, and adds them to a state. `contradiction` makes the failure of
+ * the current leaf. All throw VerificationFailure FORKED at a contradiction.
  */
-export function createFilingNumbers(from: NumbersState, contradiction: (what: string) => Error) {
-  let { transfers } = from;
-  const years = copyOfAll(from.years);
-  const skips = [...from.skips];
+export function createFilingNumbers(state: NumbersState, contradiction: (what: string) => Error) {
+  const { years, skips } = state;
 
   function add({ kind, number, sequence, timeS }: RecordLeaf): void {
     const [, yearText, placeText] = filingNumber.exec(number) ?? [];
@@ -59,10 +54,9 @@ export function createFilingNumbers(from: NumbersState, contradiction: (what: st
       }
     } else {
       if (before === 0) throw contradiction(`is a ${kind} of ${number}, which was not filed before it`);
-      if (sequence !== before + 1 || sequence > sequenceMax) {
+      if (sequence !== before + 1)
         throw contradiction(`is record ${sequence} of ${number}, after record ${before}`);
-      }
-      transfers += 1;
+      state.transfers += 1;
     }
     year.sequences[place] = sequence;
   }
@@ -79,14 +73,13 @@ export function createFilingNumbers(from: NumbersState, contradiction: (what: st
     }
     year.last = place;
     year.filings += 1;
-    if (place >= year.sequences.length) year.sequences = grown(year.sequences, place);
   }
 
   function yearOf(name: number): Year {
     const known = years.get(name);
     if (known !== undefined) return known;
     if (years.size === yearsMax) throw contradiction(`has a number of another year, after ${yearsMax} years`);
-    const year: Year = { filings: 0, last: 0, sequences: new Uint16Array(1024), gaps: [] };
+    const year: Year = { filings: 0, last: 0, sequences: [], gaps: [] };
     years.set(name, year);
     return year;
   }
@@ -94,18 +87,11 @@ export function createFilingNumbers(from: NumbersState, contradiction: (what: st
   /** Adds a log event NUMBERS_SKIPPED. */
   function skip({ detail }: LogEventLeaf): void {
     const [year, after, through] = ['year', 'after', 'through'].map((name) => detail.get(name));
-    if (
-      typeof year !== 'number' ||
-      typeof after !== 'number' ||
-      typeof through !== 'number' ||
-      through > numberMax
-    ) {
-      throw contradiction('does not say which numbers are skipped');
-    }
-    const given =
-      years.get(year)?.sequences.subarray(Math.max(after, 0) + 1, through + 1) ?? new Uint16Array();
-    const at = given.findIndex((sequence) => sequence > 0);
-    if (at >= 0) throw contradiction(`skips number ${after + 1 + at} of ${year}, which was assigned`);
+    const areNumbers = typeof year === 'number' && typeof after === 'number' && typeof through === 'number';
+    if (!areNumbers || through > numberMax) throw contradiction('does not say which numbers are skipped');
+    const { last = 0, sequences = [] } = years.get(year) ?? {};
+    for (let number = Math.max(after, 0) + 1; number <= Math.min(through, last); number += 1)
+      if (sequences[number]) throw contradiction(`skips number ${number} of ${year}, which was assigned`);
     skips.push({ year, after, through });
   }
 
@@ -123,28 +109,7 @@ export function createFilingNumbers(from: NumbersState, contradiction: (what: st
         }
       }
     },
-    state: (): NumbersState => ({ transfers, years: copyOfAll(years), skips: [...skips] }),
   };
-}
-
-type Year = { -readonly [Name in Exclude<keyof YearState, 'gaps'>]: YearState[Name] } & {
-  gaps: Omit<Skip, 'year'>[];
-};
-
-function copyOfAll(years: ReadonlyMap<number, YearState>): Map<number, Year> {
-  const copy = ({ sequences, gaps, ...year }: YearState) => ({
-    ...year,
-    sequences: sequences.slice(),
-    gaps: [...gaps],
-  });
-  return new Map(Array.from(years, ([name, year]) => [name, copy(year)]));
-}
-
-/** Returns a longer array with room for an index. It doubles, so that growing costs little per number. */
-function grown(sequences: Uint16Array, place: number): Uint16Array<ArrayBuffer> {
-  const longer = new Uint16Array(Math.min(numberMax + 1, Math.max(2 * sequences.length, place + 1)));
-  longer.set(sequences);
-  return longer;
 }
 
 /** Whether leaves skip all numbers of a gap. */

@@ -3,10 +3,16 @@
  * project it imports only ../formats.
  */
 
-export { type Checkpoint, logSignersOf, readCheckpoint } from '../formats/checkpoint.ts';
+export {
+  type Checkpoint,
+  logSignersOf,
+  readCheckpoint,
+  readVerifierKey,
+  signatureTypes,
+  type VerifierKey,
+} from '../formats/checkpoint.ts';
 export { base64, hex, readUtf8 } from '../formats/encoding.ts';
 export { type FailureKind, malformed, VerificationFailure } from '../formats/failure.ts';
-export { readVerifierKey, signatureTypes, type VerifierKey } from '../formats/note.ts';
 export { type AuditReport, type AuditState, auditLog, type SeenCheckpoint } from './audit.ts';
 export type { LoggedEvent } from './contents.ts';
 export type { Finding } from './findings.ts';

@@ -1,6 +1,6 @@
 import { readUtf8 } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
-import { hashBytes, leafBytesMax, nodeHash, placePath, tileWidth } from '../formats/tree.ts';
+import { emptyRoot, hashBytes, leafBytesMax, nodeHash, placePath, tileWidth } from '../formats/tree.ts';
 
 /** Reads a published log: c2sp.org/tlog-tiles. */
 
@@ -79,12 +79,15 @@ export function hashesOfLevel(level: number, size: number): number {
   return Math.floor(size / tileWidth ** level);
 }
 
-/** Computes the consistency proof between two tree sizes from tiles: RFC 6962, section 2.1.2. */
-export async function consistencyPath(
+/**
+ * Computes the root of the newest tree of a log, and the root that it had with `older` leaves, from the same tiles: those of a
+ * consistency proof (RFC 6962, section 2.1.2).
+ */
+export async function rootsFromTiles(
   log: PublishedLog,
   older: number,
   newer: number,
-): Promise<readonly Uint8Array[]> {
+): Promise<{ readonly older: Uint8Array; readonly newer: Uint8Array }> {
   const tiles = new Map<string, Promise<readonly Uint8Array[]>>();
 
   function tile(level: number, place: number): Promise<readonly Uint8Array[]> {
@@ -108,15 +111,21 @@ export async function consistencyPath(
     return fold(hashes.slice(first % tileWidth, (first % tileWidth) + count));
   }
 
-  async function subproof(start: number, end: number, isWhole: boolean): Promise<readonly Uint8Array[]> {
-    if (older === end) return isWhole ? [] : [await hashOf(start, end)];
+  /** Hashes the leaves from `start`, those before `older` and those before `end`. */
+  async function rootsOf(start: number, end: number): ReturnType<typeof rootsFromTiles> {
+    if (older >= end) {
+      const hash = await hashOf(start, end);
+      return { older: hash, newer: hash };
+    }
     const middle = start + largestPowerBelow(end - start);
-    return older <= middle
-      ? [...(await subproof(start, middle, isWhole)), await hashOf(middle, end)]
-      : [...(await subproof(middle, end, false)), await hashOf(start, middle)];
+    const left = await rootsOf(start, middle);
+    if (older <= middle) return { ...left, newer: nodeHash(left.newer, await hashOf(middle, end)) };
+    const right = await rootsOf(middle, end);
+    return { older: nodeHash(left.older, right.older), newer: nodeHash(left.newer, right.newer) };
   }
 
-  return older === 0 || older === newer ? [] : subproof(0, newer, true);
+  const roots = await rootsOf(0, newer);
+  return older === 0 ? { ...roots, older: emptyRoot } : roots;
 }
 
 /** Returns the root over hashes of one level. Their number is a power of two. */

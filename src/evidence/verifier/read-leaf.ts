@@ -1,4 +1,4 @@
-import { readHex, readUtf8 } from '../formats/encoding.ts';
+import { readHex } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
 import { type JsonObject, type Members, membersOf, readCanonical } from './json.ts';
 
@@ -42,11 +42,6 @@ export interface LogEventLeaf extends AnyLeaf {
 
 /** A leaf of the log. */
 export type Leaf = RecordLeaf | LogEventLeaf;
-
-/** Reads the published bytes of a leaf. Throws VerificationFailure MALFORMED. */
-export function readLeafBytes(bytes: Uint8Array, what: string): Leaf {
-  return readLeaf(readUtf8(bytes, what), what);
-}
 
 /** Reads the data of a leaf. Throws VerificationFailure MALFORMED. */
 export function readLeaf(data: string, what: string): Leaf {

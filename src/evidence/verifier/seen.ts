@@ -1,9 +1,13 @@
-import { type Checkpoint, readCosignature } from '../formats/checkpoint.ts';
+import {
+  type Checkpoint,
+  isOf,
+  readCosignature,
+  signatureTypes,
+  type VerifierKey,
+} from '../formats/checkpoint.ts';
 import { hex, isSame } from '../formats/encoding.ts';
 import { badSignature, forked } from '../formats/failure.ts';
-import { isOf, signatureTypes, type VerifierKey } from '../formats/note.ts';
-import { isConsistent } from '../formats/tree.ts';
-import { consistencyPath, type PublishedLog } from './published-log.ts';
+import { type PublishedLog, rootsFromTiles } from './published-log.ts';
 
 /** What others say about a log: its witnesses and time-stamping authorities, and who saw an earlier checkpoint. */
 
@@ -70,35 +74,21 @@ export function cosignaturesOf(
   );
 }
 
-/** The comparison of a checkpoint with the pin, the newest checkpoint seen before. */
-export type PinComparison =
-  /** They are the same tree. */
-  | { readonly isCompared: true }
-  /** Their sizes differ, and only the log can prove that one continues the other. */
-  | { readonly isCompared: false; readonly why: string };
-
 /**
  * Compares a checkpoint with one seen before, which `what` names: both are of one log, and trees of one size have one root.
- * Throws VerificationFailure FORKED.
+ * Returns whether they are the same tree; if their sizes differ, only the log can prove that one continues the other. Throws
+ * VerificationFailure FORKED.
  */
-export function compareWithPin(pin: Checkpoint, checkpoint: Checkpoint, what = 'the pin'): PinComparison {
+export function isSameTree(pin: Checkpoint, checkpoint: Checkpoint, what = 'the pin'): boolean {
   if (pin.origin !== checkpoint.origin) {
     throw forked(
       `${what} is of the log ${pin.origin}, this checkpoint of ${checkpoint.origin}: it is another log, or the log was forked. ` +
         'Ask its operator why it was forked, and keep a separate pin for the new log',
     );
   }
-  if (checkpoint.size !== pin.size) {
-    return {
-      isCompared: false,
-      why: `${what} is of ${pin.size} leaves, this checkpoint of ${checkpoint.size}: only the log itself can prove that one continues the other`,
-    };
-  }
-  if (!isSame(checkpoint.root, pin.root))
-    throw forked(
-      `the log showed two different trees of ${pin.size} leaves: this one, and the one of ${what}`,
-    );
-  return { isCompared: true };
+  if (checkpoint.size !== pin.size) return false;
+  if (isSame(checkpoint.root, pin.root)) return true;
+  throw forked(`the log showed two different trees of ${pin.size} leaves: this one, and the one of ${what}`);
 }
 
 /**
@@ -106,7 +96,7 @@ export function compareWithPin(pin: Checkpoint, checkpoint: Checkpoint, what = '
  * tree, or of another tree of the same size. Returns whether the sizes are equal.
  */
 export function checkNotBehind(seen: Checkpoint, newest: Checkpoint, what = 'the pin'): boolean {
-  const { isCompared } = compareWithPin(seen, newest, what);
+  const isCompared = isSameTree(seen, newest, what);
   if (isCompared || newest.size > seen.size) return isCompared;
   throw forked(
     `the log has ${newest.size} leaves, and had ${seen.size} in the checkpoint of ${what}: it went back, or this is an old copy of it`,
@@ -124,7 +114,8 @@ export async function checkContinued(
   what: string,
 ): Promise<void> {
   if (checkNotBehind(seen, newest, what)) return;
-  if (isConsistent(seen, newest, await consistencyPath(log, seen.size, newest.size))) return;
+  const roots = await rootsFromTiles(log, seen.size, newest.size);
+  if (isSame(roots.older, seen.root) && isSame(roots.newer, newest.root)) return;
   throw forked(
     `the tree of ${newest.size} leaves does not begin with the one of ${seen.size} of ${what}: the log was rewritten, or shows different people different logs`,
   );

@@ -1,8 +1,12 @@
-import type { LogProof } from '../formats/checkpoint.ts';
-import { type Checkpoint, logSignersOf } from '../formats/checkpoint.ts';
+import {
+  type Checkpoint,
+  isOf,
+  type LogProof,
+  logSignersOf,
+  type VerifierKey,
+} from '../formats/checkpoint.ts';
 import { hex, isSame, utf8 } from '../formats/encoding.ts';
 import { badSignature, type FailureKind, forked, mismatch, VerificationFailure } from '../formats/failure.ts';
-import { isOf, type VerifierKey } from '../formats/note.ts';
 import { isIncluded, leafHash, sha256Of } from '../formats/tree.ts';
 import { type Bundle, readBundle, type TimeStamp } from './read-bundle.ts';
 import type { RecordLeaf } from './read-leaf.ts';
@@ -10,10 +14,9 @@ import type { EvidenceRecord } from './record.ts';
 import {
   type Cosignature,
   checkDated,
-  compareWithPin,
   cosignaturesOf,
   instant,
-  type PinComparison,
+  isSameTree,
   type WitnessPolicy,
 } from './seen.ts';
 
@@ -39,8 +42,8 @@ export interface Proven {
   readonly checkpoint: Checkpoint;
   /** The given keys that signed the checkpoint. */
   readonly signers: readonly VerifierKey[];
-  /** The comparison with the pin, if one was given. */
-  readonly pin: PinComparison | undefined;
+  /** Whether it is the tree of the pin; undefined if none was given. */
+  readonly isOfPin: boolean | undefined;
   /** The cosignatures of given witnesses. */
   readonly cosignatures: readonly Cosignature[];
   /** The time stamp of the bundle. Its checkpoint was verified, its token was not. */
@@ -92,7 +95,7 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
     checkpoint: proof.checkpoint,
     signers,
     cosignatures,
-    pin: pin && compareWithPin(pin, proof.checkpoint),
+    isOfPin: pin && isSameTree(pin, proof.checkpoint),
     timeStamp,
   };
 }

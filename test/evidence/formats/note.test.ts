@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readCheckpoint } from '../../../src/evidence/formats/checkpoint.ts';
-import { findSigners, readNote, readVerifierKey } from '../../../src/evidence/formats/note.ts';
+import {
+  findSigners,
+  readCheckpoint,
+  readNote,
+  readVerifierKey,
+} from '../../../src/evidence/formats/checkpoint.ts';
 import { signCheckpoint, signingKey } from '../../../src/evidence/log/signing-keys.ts';
 
 // The examples of c2sp.org/signed-note and c2sp.org/tlog-checkpoint.

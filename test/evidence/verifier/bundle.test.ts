@@ -40,12 +40,12 @@ function assertFinding(bundle: unknown, expected: RegExp, of = log): void {
 test('a good bundle proves record, time, log, and who signed', () => {
   const proven = verdict(good);
   assert.ok(typeof proven === 'object');
-  const { record, checkpoint, signers, hash, timeS, index, pin } = proven;
+  const { record, checkpoint, signers, hash, timeS, index, isOfPin } = proven;
   assert.deepEqual([record.kind, record.number, record.sequence], ['FILING', 'AS-2026-000007', 1]);
   assert.deepEqual([record.members.get('author'), record.members.get('price')], ['Qi Baishi', 128_000_000]);
   assert.deepEqual([checkpoint.origin, checkpoint.size], ['log.example/artworks', 21]);
   assert.deepEqual(signers, keysOf(log));
-  assert.deepEqual([hash, timeS, index, pin], [good.hash, begunS + 7, 7, undefined]);
+  assert.deepEqual([hash, timeS, index, isOfPin], [good.hash, begunS + 7, 7, undefined]);
 });
 
 test('white space and the order of members do not matter, so a bundle may be formatted', () => {

@@ -58,6 +58,31 @@ export function createTree(leaves: readonly Uint8Array[]) {
   };
 }
 
+/** Whether a consistency proof leads from the tree of the older size to that of the newer one: section 2.1.2, backwards. */
+export function isConsistent(
+  older: { readonly size: number; readonly root: Buffer },
+  newer: typeof older,
+  proof: readonly Buffer[],
+): boolean {
+  const left = [...proof];
+  const next = () => left.pop() ?? Buffer.alloc(0);
+  function roots(size: number, to: number, isWhole: boolean): readonly [Buffer, Buffer] {
+    if (size === to) {
+      const hash = isWhole ? older.root : (left.shift() ?? Buffer.alloc(0));
+      return [hash, hash];
+    }
+    const sibling = next();
+    const half = split(to);
+    const [one, other] = size <= half ? roots(size, half, isWhole) : roots(size - half, to - half, false);
+    return size <= half
+      ? [one, sha256(Buffer.of(1), other, sibling)]
+      : [sha256(Buffer.of(1), sibling, one), sha256(Buffer.of(1), sibling, other)];
+  }
+  if (older.size === 0) return proof.length === 0 && older.root.equals(sha256());
+  const [one, other] = roots(older.size, newer.size, true);
+  return left.length === 0 && one.equals(older.root) && other.equals(newer.root);
+}
+
 /** The root over hashes of leaves, or of complete subtrees of one size. */
 export const rootOf = (hashes: readonly Uint8Array[]): Buffer => createTree(hashes).root(hashes.length);
 
