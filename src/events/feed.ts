@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
+import { sleep } from '../lib/timing.ts';
 import type { Store } from '../store/store.ts';
 
 /** The shortest time between two wakes of listeners, in milliseconds. Each listener reads the store when it is woken. */
@@ -7,16 +8,8 @@ export const wakeEveryMs = 50;
 /** Wakes listeners when there may be events. */
 export type Feed = ReturnType<typeof createFeed>;
 
-interface ListenerState {
-  readonly callerId: number | undefined;
-  readonly signal: AbortSignal;
-  hasEvents: boolean;
-  /** Ends the current wait, if there is one. */
-  wake: () => void;
-}
-
 export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'after'>) {
-  const listeners = new Set<ListenerState>();
+  const listeners = new Set<{ readonly callerId: number | undefined; notify(): void; endWait(): void }>();
   /** Callers with events that no listener was woken for. */
   const changed = new Set<number>();
   let isPaused = false;
@@ -24,9 +17,7 @@ export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'a
 
   function wake(): void {
     for (const listener of listeners) {
-      if (listener.callerId !== undefined && !changed.has(listener.callerId)) continue;
-      listener.hasEvents = true;
-      listener.wake();
+      if (listener.callerId === undefined || changed.has(listener.callerId)) listener.notify();
     }
     changed.clear();
     isPaused = true;
@@ -42,33 +33,32 @@ export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'a
     if (!isPaused) wake();
   });
 
-  async function wait(listener: ListenerState, ms: number): Promise<void> {
-    if (!listener.hasEvents && !isEnded && !listener.signal.aborted) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      listener.wake = resolve;
-      const cancel = clock.after(ms, resolve);
-      await promise;
-      cancel();
-    }
-    listener.hasEvents = false;
-  }
-
   return {
     /** Listens for events of a caller, or of all callers if undefined. Aborting the signal ends waiting. */
     listen: (callerId: number | undefined, signal: AbortSignal) => {
-      const listener: ListenerState = { callerId, signal, hasEvents: false, wake: () => {} };
-      const end = () => listener.wake();
-      signal.addEventListener('abort', end);
+      let hasEvents = false;
+      let waiting = new AbortController();
+      const endWait = () => waiting.abort();
+      const notify = () => {
+        hasEvents = true;
+        endWait();
+      };
+      const listener = { callerId, notify, endWait };
+      signal.addEventListener('abort', endWait);
       listeners.add(listener);
       return {
         /**
          * Resolves when an event has become durable since the last call resolved, or since `listen`. Resolves after `ms`,
          * or when waiting ends, without one. May resolve without one at any time. One call at a time.
          */
-        wait: (ms: number) => wait(listener, ms),
+        wait: async (ms: number): Promise<void> => {
+          waiting = new AbortController();
+          if (!hasEvents && !isEnded && !signal.aborted) await sleep(clock, ms, waiting.signal);
+          hasEvents = false;
+        },
         /** Ends listening. */
         [Symbol.dispose]: () => {
-          signal.removeEventListener('abort', end);
+          signal.removeEventListener('abort', endWait);
           listeners.delete(listener);
         },
       };
@@ -79,7 +69,7 @@ export function createFeed(store: Pick<Store, 'onEvents'>, clock: Pick<Clock, 'a
     end: (): void => {
       isEnded = true;
       stopListening();
-      for (const { wake } of listeners) wake();
+      for (const { endWait } of listeners) endWait();
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { App } from '../../src/app/app.ts';
-import type { Publication, PublishedCheckpoint } from '../../src/evidence/log/publication.ts';
+import type { PublishedCheckpoint } from '../../src/evidence/log/publication.ts';
+import type { Publication } from '../../src/evidence/log/signer.ts';
 import type { Execute } from '../../src/store/store.ts';
 import type { ManualClock } from './clock.ts';
 import { eventually } from './eventually.ts';

@@ -317,7 +317,6 @@ const namesOf = ({ webhook: { webhookId, caller, origin } }: EndpointQueue) => (
   ...{ webhookId, platform: caller, host: new URL(origin).host },
 });
 
-/** What is recorded of an attempt. */
 function resultOf(
   { id }: EndpointQueue,
   { event, attempts: before }: DueDelivery,

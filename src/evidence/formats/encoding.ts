@@ -1,17 +1,16 @@
-import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js';
+import { hexToBytes } from '@noble/hashes/utils.js';
 import { malformed } from './failure.ts';
+
+export { equalBytes as isSame } from '@noble/curves/utils.js';
+export { bytesToHex as hex, utf8ToBytes as utf8 } from '@noble/hashes/utils.js';
 
 /**
  * Text encodings, each with exactly one accepted form per value, so that no byte of a bundle can change without effect.
  * All readers throw VerificationFailure MALFORMED; `what` names the part in the message.
  */
 
-const encoder = new TextEncoder();
 // With ignoreBOM a byte order mark is kept. Dropped, it would be a byte that no hash covers.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Encodes text in UTF-8. */
-export const utf8 = (text: string): Uint8Array => encoder.encode(text);
 
 /** Decodes UTF-8. */
 export function readUtf8(bytes: Uint8Array, what: string): string {
@@ -21,9 +20,6 @@ export function readUtf8(bytes: Uint8Array, what: string): string {
     throw malformed(`${what} is not UTF-8 text`);
   }
 }
-
-/** Encodes bytes in lower-case hex. */
-export const hex = (bytes: Uint8Array): string => bytesToHex(bytes);
 
 /** Decodes `length` bytes from lower-case hex. */
 export function readHex(text: string, length: number, what: string): Uint8Array {
@@ -54,9 +50,4 @@ export function readDecimal(text: string, what: string): number {
     throw malformed(`${what} has to be a whole number from 0 to 2^53-1 without leading zeros`);
   }
   return number;
-}
-
-/** Whether two byte strings are equal. */
-export function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, place) => byte === other[place]);
 }

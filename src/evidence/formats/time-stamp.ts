@@ -31,7 +31,6 @@ export interface Stamped {
   readonly endsAtS: number;
 }
 
-/** Object identifiers. */
 const oids = {
   signedData: '1.2.840.113549.1.7.2',
   timeStampInfo: '1.2.840.113549.1.9.16.1.4',
@@ -174,7 +173,7 @@ export const printable = (text: string): string => text.replaceAll(/\p{C}/gu, '?
 const copied = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => Uint8Array.from(bytes);
 
 /** What a reply has to match. */
-export interface Expected {
+interface Expected {
   readonly text: string;
   readonly nonce: Uint8Array;
   /** Trusted certificates in PEM; undefined accepts any certificate. */

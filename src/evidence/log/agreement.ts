@@ -68,7 +68,9 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
         `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}. On PostgreSQL, run ` +
         'artseal database restored before, which skips the numbers that were given out since.',
     );
-  const kept = state.newest && readKept(state.newest.note);
+  const { newest } = state;
+  const damaged = 'the checkpoint in the database is damaged';
+  const kept = newest && orThrow('DATABASE_CHANGED', damaged, () => readCheckpoint(newest.note, 'it'));
   const known = [kept, last].filter((checkpoint) => checkpoint !== undefined);
   const newer = known.find((checkpoint) => checkpoint.size > agreed.size);
   if (newer !== undefined)
@@ -166,13 +168,6 @@ export function isSignedBy(note: string, vkeys: readonly string[]): boolean {
     if (error instanceof VerificationFailure) return false;
     throw error;
   }
-}
-
-/** Reads the checkpoint that the database holds. */
-function readKept(note: string): Checkpoint {
-  return orThrow('DATABASE_CHANGED', 'the checkpoint in the database is damaged', () =>
-    readCheckpoint(note, 'it'),
-  );
 }
 
 function orThrow<T>(kind: Disagreement, what: string, read: () => T): T {

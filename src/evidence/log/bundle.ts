@@ -8,7 +8,8 @@ import type { Execute } from '../../store/store.ts';
 import { proofText, readCheckpoint } from '../formats/checkpoint.ts';
 import { utf8 } from '../formats/encoding.ts';
 import { isIncluded, leafHash } from '../formats/tree.ts';
-import type { Publication, PublishedCheckpoint } from './publication.ts';
+import type { PublishedCheckpoint } from './publication.ts';
+import type { Publication } from './signer.ts';
 
 /** See `createBundles`. */
 export type Bundles = ReturnType<typeof createBundles>;

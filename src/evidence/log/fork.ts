@@ -1,12 +1,17 @@
-import { copyFile, open, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import type { Actor } from '../../domain/audit-entry.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
+import { replaceFile } from '../../lib/replace-file.ts';
 import type { LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
 import { isNamedAfter, nextFork } from './origin.ts';
-import type { CheckpointFile } from './publication.ts';
-import { type PublishedCheckpoint, tryReadCheckpoint, withoutCosignatures } from './publication.ts';
+import {
+  type CheckpointFile,
+  type PublishedCheckpoint,
+  tryReadCheckpoint,
+  withoutCosignatures,
+} from './publication.ts';
 import { mintLogKey } from './signing-keys.ts';
 
 interface ForkDependencies {
@@ -103,14 +108,9 @@ export async function makeFork(
 
 /** Copies a file durably. Throws an Error if a different file has that name. */
 async function keep(path: string, as: string): Promise<void> {
+  const content = await readFile(path);
   const there = await readFile(as).catch(() => undefined);
-  if (there !== undefined && !there.equals(await readFile(path)))
+  if (there !== undefined && !there.equals(content))
     throw new Error(`${as} exists and is from another fork: move it elsewhere first.`);
-  await copyFile(path, as);
-  const copy = await open(as, 'r+');
-  try {
-    await copy.sync();
-  } finally {
-    await copy.close();
-  }
+  await replaceFile(as, content, 0o600);
 }

@@ -7,16 +7,6 @@ import { VerificationFailure } from '../formats/failure.ts';
 /** A published checkpoint (C2SP tlog-checkpoint). `note` is the signed note, with cosignatures. */
 export type PublishedCheckpoint = Pick<Checkpoint, 'origin' | 'size' | 'root' | 'note'>;
 
-/** What is published of the evidence log. Callers see nothing newer than the current checkpoint. */
-export interface Publication {
-  /** The newest checkpoint; undefined before the first. */
-  current(): PublishedCheckpoint | undefined;
-  /** Waits up to `withinMs` milliseconds for a checkpoint that covers a leaf. Resolves to undefined if none comes. */
-  covering(leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined>;
-  /** The verifier keys that sign now, the newest first. */
-  verifierKeys(): readonly string[];
-}
-
 /** Reads a checkpoint without verifying it; undefined if the text is not a checkpoint. */
 export function tryReadCheckpoint(note: string): Checkpoint | undefined {
   try {
@@ -40,9 +30,6 @@ export const checkpointFileName = 'log-checkpoint';
 /** The content is public, but no other user needs it. */
 const mode = 0o600;
 
-/** More bytes than any note has. */
-const bytesMax = 1_000_000;
-
 /** See `createCheckpointFile`. */
 export type CheckpointFile = ReturnType<typeof createCheckpointFile>;
 
@@ -61,10 +48,8 @@ export function createCheckpointFile(dataDir: string) {
     /** Returns undefined if there is no file. */
     read: async (): Promise<WrittenNote | undefined> => {
       try {
-        const { mtimeMs, size } = await stat(path);
         // Invalid UTF-8 becomes U+FFFD, which no signature covers.
-        const note = size > bytesMax ? '' : await readFile(path, 'utf8');
-        return { note, writtenAtMs: mtimeMs };
+        return { note: await readFile(path, 'utf8'), writtenAtMs: (await stat(path)).mtimeMs };
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
         throw error;

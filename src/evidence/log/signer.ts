@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
-import { every } from '../../lib/timing.ts';
+import { every, sleep } from '../../lib/timing.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
@@ -14,6 +14,12 @@ const signEveryMs = 1_000;
 
 /** See `createSigner`. */
 export type Signer = ReturnType<typeof createSigner>;
+
+/**
+ * What is published of the evidence log: callers see nothing newer than the current checkpoint. Its verifier keys are those that
+ * sign now, the newest first.
+ */
+export type Publication = Pick<Signer, 'current' | 'covering' | 'verifierKeys'>;
 
 interface SignerDependencies {
   readonly execute: Execute;
@@ -138,24 +144,24 @@ function faultOf(error: unknown): { readonly reason: string; readonly kind: stri
 
 /** Holds the newest checkpoint, and the calls that wait for a later one. */
 function createNewest(clock: Pick<Clock, 'after'>) {
-  const waiting = new Set<(checkpoint: PublishedCheckpoint) => void>();
+  const waiting = new Set<() => void>();
   let newest: PublishedCheckpoint | undefined;
   return {
+    /** The newest checkpoint; undefined before the first. */
     checkpoint: () => newest,
     publish: (checkpoint: PublishedCheckpoint): void => {
       newest = checkpoint;
-      for (const notify of waiting) notify(checkpoint);
+      for (const look of waiting) look();
     },
+    /** Waits up to `withinMs` milliseconds for a checkpoint that covers a leaf. Resolves to undefined if none comes. */
     covering: async (leafIndex: number, withinMs: number): Promise<PublishedCheckpoint | undefined> => {
-      if (newest !== undefined && leafIndex < newest.size) return newest;
-      const { promise, resolve } = Promise.withResolvers<PublishedCheckpoint | undefined>();
-      const notify = (checkpoint: PublishedCheckpoint) => leafIndex < checkpoint.size && resolve(checkpoint);
-      waiting.add(notify);
-      const cancel = clock.after(withinMs, () => resolve(undefined));
-      const found = await promise;
-      cancel();
-      waiting.delete(notify);
-      return found;
+      const found = new AbortController();
+      const look = () => newest !== undefined && leafIndex < newest.size && found.abort();
+      waiting.add(look);
+      look();
+      await sleep(clock, withinMs, found.signal);
+      waiting.delete(look);
+      return found.signal.aborted ? newest : undefined;
     },
   };
 }

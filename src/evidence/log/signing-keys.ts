@@ -4,7 +4,6 @@ import type { LogKey, NewLogKey } from '../../store/log-commands.ts';
 import { checkpointText, signatureLine, signatureTypes, verifierKeyOf } from '../formats/checkpoint.ts';
 import type { PublishedCheckpoint } from './publication.ts';
 
-/** A key that signs checkpoints. */
 type SigningKey = ReturnType<typeof signingKey>;
 
 /** The DER of an Ed25519 private key in PKCS #8, up to its seed (RFC 8410). */

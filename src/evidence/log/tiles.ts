@@ -3,7 +3,7 @@ import { unavailable } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import type { Execute } from '../../store/store.ts';
 import { leafBytesMax, placePath, tileWidth } from '../formats/tree.ts';
-import type { Publication } from './publication.ts';
+import type { Publication } from './signer.ts';
 
 /** The log as immutable files: C2SP tlog-tiles. */
 

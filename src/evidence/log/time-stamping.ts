@@ -5,7 +5,8 @@ import { every } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
 import { readNote } from '../formats/checkpoint.ts';
 import { checkTime, errorOf, inTime, post } from './post.ts';
-import type { Publication, PublishedCheckpoint } from './publication.ts';
+import type { PublishedCheckpoint } from './publication.ts';
+import type { Publication } from './signer.ts';
 
 /** A time-stamping authority (RFC 3161), and how often it stamps. */
 interface TimeStampTerms {

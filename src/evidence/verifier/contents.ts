@@ -144,7 +144,6 @@ export function createContents(state: ContentsState) {
   };
 }
 
-/** Years that a registry keeps records at least. */
 const retentionYears = 5;
 
 function yearsBefore(timeS: number, years: number): number {

@@ -27,8 +27,7 @@ interface Skip {
   readonly through: number;
 }
 
-/** Years and gaps that are kept at most: no registry makes more. */
-const yearsMax = 100;
+/** Gaps that are kept at most: no registry makes more. */
 const gapsMax = 10_000;
 
 /** The last number of a year. */
@@ -78,7 +77,6 @@ export function createFilingNumbers(state: NumbersState, contradiction: (what: s
   function yearOf(name: number): Year {
     const known = years.get(name);
     if (known !== undefined) return known;
-    if (years.size === yearsMax) throw contradiction(`has a number of another year, after ${yearsMax} years`);
     const year: Year = { filings: 0, last: 0, sequences: [], gaps: [] };
     years.set(name, year);
     return year;
@@ -102,11 +100,10 @@ export function createFilingNumbers(state: NumbersState, contradiction: (what: s
     finish: (): void => {
       for (const [year, { gaps }] of years) {
         const gap = gaps.find((candidate) => !isExplained(year, candidate, skips));
-        if (gap !== undefined) {
-          throw forked(
-            `the numbers ${gap.after + 1} to ${gap.through} of ${year} are missing, and no leaf says that they were skipped`,
-          );
-        }
+        if (gap === undefined) continue;
+        throw forked(
+          `the numbers ${gap.after + 1} to ${gap.through} of ${year} are missing, and no leaf says that they were skipped`,
+        );
       }
     },
   };

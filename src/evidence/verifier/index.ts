@@ -11,16 +11,14 @@ export {
   signatureTypes,
   type VerifierKey,
 } from '../formats/checkpoint.ts';
-export { base64, hex, readUtf8 } from '../formats/encoding.ts';
+export { hex, readUtf8 } from '../formats/encoding.ts';
 export { type FailureKind, malformed, VerificationFailure } from '../formats/failure.ts';
 export { type AuditReport, type AuditState, auditLog, type SeenCheckpoint } from './audit.ts';
 export type { LoggedEvent } from './contents.ts';
-export type { Finding } from './findings.ts';
 export type { JsonValue } from './json.ts';
 export { createPublishedLog, type PublishedLog, type ReadPublished } from './published-log.ts';
 export { bundleLengthMax, readBundle } from './read-bundle.ts';
 export type { RecordLeaf } from './read-leaf.ts';
-export type { EvidenceRecord } from './record.ts';
 export {
   type Attestation,
   type Cosignature,
@@ -30,4 +28,4 @@ export {
   instant,
   type WitnessPolicy,
 } from './seen.ts';
-export { doubtOf, type Proven, prove, type Trust, type Verdict, verdictOf, verifyBundle } from './verify.ts';
+export { doubtOf, type Proven, prove, type Trust, verifyBundle } from './verify.ts';

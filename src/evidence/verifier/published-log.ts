@@ -130,14 +130,9 @@ export async function rootsFromTiles(
 
 /** Returns the root over hashes of one level. Their number is a power of two. */
 export function fold(hashes: readonly Uint8Array[]): Uint8Array {
-  let row = hashes;
-  while (row.length > 1) {
-    const below = row;
-    row = Array.from({ length: below.length / 2 }, (_, at) =>
-      nodeHash(below[2 * at] ?? new Uint8Array(), below[2 * at + 1] ?? new Uint8Array()),
-    );
-  }
-  return row[0] ?? new Uint8Array();
+  const half = hashes.length / 2;
+  if (half < 1) return hashes[0] ?? new Uint8Array();
+  return nodeHash(fold(hashes.slice(0, half)), fold(hashes.slice(half)));
 }
 
 /** Returns the largest power of two less than a number; 1 if there is none. */

@@ -51,7 +51,7 @@ export interface Proven {
 }
 
 /** What a bundle proves, or why it proves nothing. */
-export type Verdict =
+type Verdict =
   | { readonly isProven: true; readonly proven: Proven }
   | { readonly isProven: false; readonly kind: FailureKind; readonly what: string };
 
@@ -64,13 +64,8 @@ export type Verdict =
  * 5. FORKED: the tree contradicts neither the time stamp nor the pin, and no cosignature is earlier than the leaf.
  */
 export function verifyBundle(text: string, trust: Trust): Verdict {
-  return verdictOf(() => prove(readBundle(text), trust));
-}
-
-/** Turns a VerificationFailure into a verdict. Other errors are thrown. */
-export function verdictOf(check: () => Proven): Verdict {
   try {
-    return { isProven: true, proven: check() };
+    return { isProven: true, proven: prove(readBundle(text), trust) };
   } catch (error) {
     if (!(error instanceof VerificationFailure)) throw error;
     return { isProven: false, kind: error.kind, what: error.message };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBundles } from '../../../src/evidence/log/bundle.ts';
-import type { Publication } from '../../../src/evidence/log/publication.ts';
+import type { Publication } from '../../../src/evidence/log/signer.ts';
 import { executorOf } from '../../../src/store/store.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
