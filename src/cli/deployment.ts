@@ -1,7 +1,7 @@
 import { isSea } from 'node:sea';
 import { type Config, faultsForServing, readConfig, settings } from '../config/config.ts';
 import { faultOf } from '../config/settings.ts';
-import { requiredOrigin } from '../evidence/log/origin.ts';
+import { requiredOrigin } from '../evidence/log/publication.ts';
 import { missingOrigin, openRegistry, upgradeStore } from '../operations/registry.ts';
 import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';

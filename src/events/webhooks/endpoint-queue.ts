@@ -11,7 +11,7 @@ export interface EndpointQueue {
   readonly callerId: number;
   /** As last read from the store. */
   webhook: SendingWebhook;
-  /** Claimed, not started. Changed by `EndpointQueues` only, which counts them. */
+  /** Claimed, not started. Changed by `createEndpointQueues` only, which counts them. */
   readonly deliveries: DueDelivery[];
   /** Sequences of all claimed deliveries whose results are not recorded, those of `deliveries` included. */
   readonly claimed: Set<number>;
@@ -30,9 +30,6 @@ export interface EndpointQueue {
   loggedAtMs: number;
   cancelTimer: () => void;
 }
-
-/** See `createEndpointQueues`. */
-export type EndpointQueues = ReturnType<typeof createEndpointQueues>;
 
 /** The queues of all endpoints that are sent to. */
 export function createEndpointQueues(backoff: SendingLimits['endpointBackoff']) {

@@ -18,13 +18,7 @@ import {
   type WebhookMessage,
 } from './attempt.ts';
 import { createDeliveryResults } from './delivery-results.ts';
-import {
-  createEndpointQueues,
-  type EndpointQueue,
-  type EndpointQueues,
-  isFailing,
-  nextStepMs,
-} from './endpoint-queue.ts';
+import { createEndpointQueues, type EndpointQueue, isFailing, nextStepMs } from './endpoint-queue.ts';
 import { createFairPool, type FairPool, type Permit } from './fair-pool.ts';
 import { type SendingLimits, sendingLimits } from './limits.ts';
 import { createStoreBackoff, createThrottle, type StoreBackoff } from './throttle.ts';
@@ -52,7 +46,7 @@ interface SenderDependencies {
 export class Sender {
   readonly #dependencies: SenderDependencies;
   readonly #limits: SendingLimits;
-  readonly #queues: EndpointQueues;
+  readonly #queues: ReturnType<typeof createEndpointQueues>;
   readonly #pool: FairPool;
   readonly #throttle: ReturnType<typeof createThrottle>;
   readonly #store: StoreBackoff;

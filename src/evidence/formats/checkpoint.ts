@@ -134,14 +134,6 @@ export function findSigners(
   return [...signers];
 }
 
-/** The same, but throws VerificationFailure BAD_SIGNATURE if no given key signed the note. */
-export function signersOf(note: Note, keys: readonly VerifierKey[], what: string): readonly VerifierKey[] {
-  const signers = findSigners(note, keys, what);
-  if (signers.length > 0) return signers;
-  const names = note.signatures.map((line) => `${line.keyName} (${line.keyId})`).join(', ');
-  throw badSignature(`no given key signed ${what}; it is signed by ${names}`);
-}
-
 /** Whether this is the Ed25519 signature of a text, by the strict rules of RFC 8032: each signature has one form. */
 function isEd25519(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   try {
@@ -188,11 +180,16 @@ export function logSignersOf(
   what: string,
 ): readonly VerifierKey[] {
   const own = keys.filter(({ name, type }) => name === checkpoint.origin && type === signatureTypes.ed25519);
-  if (own.length > 0) return signersOf(checkpoint, own, what);
-  const others = Array.from(new Set(keys.map(({ name }) => name))).join(', ');
-  throw badSignature(
-    `${what} is of the log ${checkpoint.origin}, and the given keys are of ${others || 'none'}`,
-  );
+  if (own.length === 0) {
+    const others = Array.from(new Set(keys.map(({ name }) => name))).join(', ');
+    throw badSignature(
+      `${what} is of the log ${checkpoint.origin}, and the given keys are of ${others || 'none'}`,
+    );
+  }
+  const signers = findSigners(checkpoint, own, what);
+  if (signers.length > 0) return signers;
+  const names = checkpoint.signatures.map((line) => `${line.keyName} (${line.keyId})`).join(', ');
+  throw badSignature(`no given key signed ${what}; it is signed by ${names}`);
 }
 
 /** Bytes of the time before the signature of a cosignature. */

@@ -4,9 +4,9 @@ import type { ReadTree } from '../../store/store.ts';
 import { type Checkpoint, findSigners, readCheckpoint, readVerifierKey } from '../formats/checkpoint.ts';
 import { hex } from '../formats/encoding.ts';
 import { VerificationFailure } from '../formats/failure.ts';
-import { isNamedAfter } from './origin.ts';
 import {
   type CheckpointFile,
+  isNamedAfter,
   type PublishedCheckpoint,
   tryReadCheckpoint,
   type WrittenNote,

@@ -5,9 +5,10 @@ import { replaceFile } from '../../lib/replace-file.ts';
 import type { LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
-import { isNamedAfter, nextFork } from './origin.ts';
 import {
   type CheckpointFile,
+  isNamedAfter,
+  nextFork,
   type PublishedCheckpoint,
   tryReadCheckpoint,
   withoutCosignatures,

@@ -1,11 +1,11 @@
 import { type Checkpoint, logSignersOf, readCheckpoint, type VerifierKey } from '../formats/checkpoint.ts';
 import { isSame, readUtf8 } from '../formats/encoding.ts';
 import { forked, mismatch, VerificationFailure } from '../formats/failure.ts';
-import { emptyRoot, leafHash, nodeHash, type Tree, tileWidth } from '../formats/tree.ts';
+import { emptyRoot, leafHash, nodeHash, tileWidth } from '../formats/tree.ts';
 import { type ContentsState, checkSigners, createContents, noContents } from './contents.ts';
 import { checkOrigin, type Finding, findingsOf } from './findings.ts';
 import { fold, hashesOfLevel, type PublishedLog } from './published-log.ts';
-import { type RecordLeaf, readLeaf } from './read-leaf.ts';
+import { type RecordLeaf, readLeaf } from './record.ts';
 import {
   type Attestation,
   type Cosignature,
@@ -28,7 +28,7 @@ export interface AuditState {
   readonly rows: Uint8Array[][];
   readonly contents: ContentsState;
   /** The pin that the tree was compared with. */
-  readonly pin: Tree | undefined;
+  readonly pin: Checkpoint | undefined;
 }
 
 /** A checkpoint seen before, which the log has to continue. */
@@ -102,7 +102,7 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
     if (state === undefined || !(error instanceof VerificationFailure)) throw error;
     return auditLog(log, { ...options, state: undefined });
   }
-  options.keep({ ...end, pin: treeOf(checkpoint) });
+  options.keep({ ...end, pin: checkpoint });
   const { contents } = end;
   const findings = findingsOf(checkpoint, contents, { pin, nowS });
   return { checkpoint, signers, cosignatures, from, contents, findings };
@@ -136,8 +136,7 @@ async function auditTree(
 ): Promise<AuditState> {
   const { origin, size } = checkpoint;
   const state: AuditState = {
-    ...{ origin, pin: treeOf(pin) },
-    ...{ rows: from?.rows ?? [], contents: from?.contents ?? noContents() },
+    ...{ origin, pin, rows: from?.rows ?? [], contents: from?.contents ?? noContents() },
   };
   const leaves = state.contents;
   const contents = createContents(leaves);
@@ -207,8 +206,6 @@ async function* inOrder<T>(from: number, to: number, fetch: (place: number) => P
     yield { place, value: await (ahead.shift() as Promise<T>) };
   }
 }
-
-const treeOf = (tree: Tree | undefined): Tree | undefined => tree && { size: tree.size, root: tree.root };
 
 /** The right edge of a tree: the last tile of each level. Continues from the rows of an earlier audit. */
 function createRows(log: PublishedLog, rows: Uint8Array[][]) {

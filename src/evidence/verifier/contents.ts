@@ -1,7 +1,7 @@
 import type { Checkpoint, VerifierKey } from '../formats/checkpoint.ts';
 import { badSignature, forked } from '../formats/failure.ts';
 import { createFilingNumbers, type NumbersState } from './filing-numbers.ts';
-import type { Leaf, LogEventLeaf } from './read-leaf.ts';
+import type { Leaf, LogEventLeaf } from './record.ts';
 import { instant } from './seen.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { forked } from '../formats/failure.ts';
-import { filingNumber, type LogEventLeaf, type RecordLeaf } from './read-leaf.ts';
+import { filingNumber, type LogEventLeaf, type RecordLeaf } from './record.ts';
 import { instant } from './seen.ts';
 
 /** The numbers and sequences of filings after some leaves. */

@@ -18,7 +18,7 @@ export type { LoggedEvent } from './contents.ts';
 export type { JsonValue } from './json.ts';
 export { createPublishedLog, type PublishedLog, type ReadPublished } from './published-log.ts';
 export { bundleLengthMax, readBundle } from './read-bundle.ts';
-export type { RecordLeaf } from './read-leaf.ts';
+export type { RecordLeaf } from './record.ts';
 export {
   type Attestation,
   type Cosignature,

@@ -2,8 +2,7 @@ import { type LogProof, readLogProof } from '../formats/checkpoint.ts';
 import { readBase64, readHex } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
 import { membersOf, readObject } from './json.ts';
-import { type Leaf, readLeaf } from './read-leaf.ts';
-import { type EvidenceRecord, readRecord } from './record.ts';
+import { type EvidenceRecord, type Leaf, readLeaf, readRecord } from './record.ts';
 
 /** Characters of a bundle at most: a record has a few thousand, a checkpoint some hundred. */
 export const bundleLengthMax = 1024 * 1024;

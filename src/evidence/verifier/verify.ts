@@ -9,8 +9,7 @@ import { hex, isSame, utf8 } from '../formats/encoding.ts';
 import { badSignature, type FailureKind, forked, mismatch, VerificationFailure } from '../formats/failure.ts';
 import { isIncluded, leafHash, sha256Of } from '../formats/tree.ts';
 import { type Bundle, readBundle, type TimeStamp } from './read-bundle.ts';
-import type { RecordLeaf } from './read-leaf.ts';
-import type { EvidenceRecord } from './record.ts';
+import type { EvidenceRecord, RecordLeaf } from './record.ts';
 import {
   type Cosignature,
   checkDated,

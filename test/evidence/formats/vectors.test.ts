@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
+  logSignersOf,
   readCheckpoint,
   readLogProof,
   readVerifierKey,
-  signersOf,
 } from '../../../src/evidence/formats/checkpoint.ts';
 import { isIncluded, nodeHash } from '../../../src/evidence/formats/tree.ts';
 import { noteKey } from '../../support/note-keys.ts';
@@ -122,8 +122,8 @@ test('a note of golang.org/x/mod/sumdb/note is verified, by one of its keys or b
   const keys = vectors.vkeys.map(readVerifierKey);
   assert.deepEqual([checkpoint.origin, checkpoint.size], ['log.example/go', 600]);
   assert.deepEqual(Buffer.from(checkpoint.root), tree.root(600));
-  assert.deepEqual(signersOf(checkpoint, keys, 'the note'), keys);
-  for (const key of keys) assert.deepEqual(signersOf(checkpoint, [key], 'the note'), [key]);
+  assert.deepEqual(logSignersOf(checkpoint, keys, 'the note'), keys);
+  for (const key of keys) assert.deepEqual(logSignersOf(checkpoint, [key], 'the note'), [key]);
 });
 
 test('the log of these tests signs byte for byte like golang.org/x/mod/sumdb/note', () => {

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { isNamedAfter, nextFork } from '../../../src/evidence/log/origin.ts';
+import { isNamedAfter, nextFork } from '../../../src/evidence/log/publication.ts';
 import { artsealWith, runHere } from '../../support/artseal.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { fileScope } from '../../support/file-scope.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createContents, noContents } from '../../../src/evidence/verifier/contents.ts';
-import { readLeaf } from '../../../src/evidence/verifier/read-leaf.ts';
+import { readLeaf } from '../../../src/evidence/verifier/record.ts';
 import { actAt, begunS } from './small-log.ts';
 
 test('a log may have any number of erasures, and later events that allow an exception are kept', () => {
