@@ -1,9 +1,10 @@
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Calls, createCalls } from '../src/api/pipeline.ts';
 import { createService, type Service, type ServiceParts } from '../src/app/service.ts';
-import type { CheckpointFile } from '../src/evidence/log/publication.ts';
+import { type CheckpointFile, checkpointFileName } from '../src/evidence/log/publication.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { StoreOptions } from '../src/store/store.ts';
-import { createSimulatedFile } from './checkpoint-file.ts';
 
 /** How an instance of the service is assembled. Mutants replace parts of it. */
 export interface Assembly {
@@ -30,3 +31,19 @@ export const real: Assembly = {
     return { service, calls: createCalls({ ...parts, dispatcher: service.dispatcher }) };
   },
 };
+
+/** Stores the newest checkpoint in a folder, with synchronous calls, whose order a seed determines. */
+export function createSimulatedFile(folder: string): CheckpointFile {
+  const path = join(folder, checkpointFileName);
+  return {
+    path,
+    read: async () =>
+      existsSync(path)
+        ? { note: readFileSync(path, 'utf8'), writtenAtMs: statSync(path).mtimeMs }
+        : undefined,
+    write: async (note) => {
+      writeFileSync(`${path}.new`, note);
+      renameSync(`${path}.new`, path);
+    },
+  };
+}

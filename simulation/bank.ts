@@ -13,19 +13,7 @@ import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
 
 /** The payment provider of a world: the simulated provider, with faults, kills and restarts. */
-export interface Bank {
-  /** Opens a connection for one instance of the service. */
-  connect(): FaultyConnection;
-  /** Draws a new fault level. */
-  changeFaultLevel(): void;
-  /** Kills the provider if it runs. It restarts after a while. */
-  kill(): void;
-  /** Makes one of its holds lapse. */
-  lapseOne(): void;
-  /** Restarts the provider if it is down, and ends all faults. */
-  calm(): void;
-  close(): void;
-}
+export type Bank = ReturnType<typeof openBank>;
 
 /** For an order whose wrong reports end: the maximum of right reports, and of wrong ones after them. */
 const reportsMax = { right: 3, wrong: 4 } as const;
@@ -39,7 +27,7 @@ export function openBank(
   shapeName: ShapeName,
   dataDir: string,
   deliver: (notification: Notification) => Promise<void>,
-): Bank {
+) {
   const { clock, trace, tally } = world;
   const dice = world.dice.fork('bank');
   const reports = new Map<string, { right: number; wrong: number }>();
@@ -117,7 +105,8 @@ export function openBank(
   }
 
   return {
-    connect: () => {
+    /** Opens a connection for one instance of the service. */
+    connect: (): FaultyConnection => {
       const connection = provider.connect();
       const adapted = shape.adapt(connection);
       const name = ({ kind, instructionId }: PaymentInstruction) => `${kind} ${instructionId}`;
@@ -128,12 +117,15 @@ export function openBank(
         lookUp: (order, signal) => traced(order, 'look-up', () => adapted.lookUp(order, signal)),
       };
     },
+    /** Draws a new fault level. */
     changeFaultLevel: () => {
       const name = dice.pick(Object.keys(faultLevels) as (keyof typeof faultLevels)[]);
       trace.note(everybody, `the fault level is ${name}`);
       follow(withTrace(seededScript(`weather ${dice.share()}`, faultLevels[name]), world));
     },
+    /** Kills the provider if it runs. It restarts after a while. */
     kill,
+    /** Makes one of its holds lapse. */
     lapseOne: () => {
       if (isDown || !shape.lapses) return;
       const held = provider.holds().filter(({ status }) => status === 'HELD');
@@ -143,6 +135,7 @@ export function openBank(
       tally.count('fault hold lapsed');
       provider.befall(holdId, 'LAPSE');
     },
+    /** Restarts the provider if it is down, and ends all faults. */
     calm: () => {
       reopen();
       follow(faultless);

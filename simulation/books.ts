@@ -7,7 +7,7 @@ import { fingerprintOf } from '../src/store/postgres/admission.ts';
 import { nonceFingerprint, readEntries } from '../src/store/sqlite/admission.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
 import { type Engine, type Eventual, whenThere } from './engine.ts';
-import { type BookedLog, readLog } from './evidence.ts';
+import { readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';
 
 /** The name of the provider's database in its folder. */
@@ -74,34 +74,8 @@ export interface BookedOrder {
   readonly given: readonly GivenOperation[];
 }
 
-/** A filing with the events of its provenance records in order. The filing itself is the SUBMITTED record. */
-export interface BookedFiling {
-  readonly filingNo: string;
-  readonly author: string;
-  readonly events: readonly string[];
-}
-
-/** The consumed nonces. */
-export interface SpentNonces {
-  readonly count: number;
-  /** Whether a call with this API key consumed the nonce. */
-  has(apiKey: string, nonce: string): boolean;
-}
-
-/** The records of the service and of the provider. */
-export interface Books {
-  readonly orders: readonly BookedOrder[];
-  readonly holds: readonly BookedHold[];
-  readonly given: readonly GivenOperation[];
-  /** Sorted by number. */
-  readonly filings: readonly BookedFiling[];
-  readonly nonces: SpentNonces;
-  /** The stored idempotency keys. */
-  readonly keys: ReadonlySet<string>;
-  /** The counted calls by caller id. */
-  readonly usage: ReadonlyMap<number, number>;
-  readonly log: BookedLog;
-}
+/** The records of the service and of the provider, filings sorted by number. */
+export type Books = ReturnType<typeof joined>;
 
 type OrderRow = Omit<BookedOrder, 'history' | 'afterPayout' | 'entries' | 'operations' | 'hold' | 'given'>;
 
@@ -120,13 +94,13 @@ export function readBooks(engine: Engine, serviceFolder: string, providerFolder:
   return whenThere(service, (read) => joined(read, providerFolder));
 }
 
-function joined(service: ReturnType<typeof readService>, providerFolder: string): Books {
+function joined(service: ReturnType<typeof readService>, providerFolder: string) {
   const { holds, given } = readProvider(join(providerFolder, providerFileName));
   const operations = Map.groupBy(service.operations, ({ orderId }) => orderId);
   const changes = Map.groupBy(service.changes, ({ orderId }) => orderId);
   const holdOf = new Map(holds.map((hold) => [hold.holdId, hold]));
   const givenOf = Map.groupBy(given, ({ holdId }) => holdId);
-  const orders = service.orders.map((row) => {
+  const orders = service.orders.map((row): BookedOrder => {
     const written = operations.get(row.id) ?? [];
     const holdId = written.find(({ kind }) => kind === 'FREEZE')?.instructionId ?? '';
     const entries = changes.get(row.id) ?? [];
@@ -156,12 +130,15 @@ function readService(client: Sqlite.Database, folder: string) {
     'SELECT filing_no AS filingNo, author FROM filing ORDER BY filing_no',
   );
   return {
+    /** With the events of their provenance records in order. The filing itself is the SUBMITTED record. */
     filings: filings.map((row) => ({
       ...row,
       events: (events.get(row.filingNo) ?? []).map(({ event }) => event),
     })),
     nonces: readNonces(client, pairs<string, number>('SELECT api_key, id FROM api_key')),
+    /** The stored idempotency keys. */
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
+    /** The counted calls by caller id. */
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     log: readLog(client, folder),
     orders: all<OrderRow>(
@@ -181,8 +158,8 @@ function readService(client: Sqlite.Database, folder: string) {
   };
 }
 
-/** Reads the nonces in the tables of either engine. */
-function readNonces(client: Sqlite.Database, keys: ReadonlyMap<string, number>): SpentNonces {
+/** Reads the consumed nonces in the tables of either engine. */
+function readNonces(client: Sqlite.Database, keys: ReadonlyMap<string, number>) {
   const isOfPostgres = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'nonce'").get() !== undefined;
   const textOf = ({ high, low }: Fingerprint) => `${high} ${low}`;
   const spent = isOfPostgres
@@ -195,14 +172,18 @@ function readNonces(client: Sqlite.Database, keys: ReadonlyMap<string, number>):
   const all = new Set(spent);
   return {
     count: spent.length,
-    has: (apiKey, nonce) => {
+    /** Whether a call with this API key consumed the nonce. */
+    has: (apiKey: string, nonce: string): boolean => {
       const key = keys.get(apiKey) ?? 0;
       return all.has(isOfPostgres ? fingerprintOf(key, nonce) : textOf(nonceFingerprint(`${key} ${nonce}`)));
     },
   };
 }
 
-function readProvider(file: string): Pick<Books, 'holds' | 'given'> {
+function readProvider(file: string): {
+  readonly holds: readonly BookedHold[];
+  readonly given: readonly GivenOperation[];
+} {
   const books = openBooks(file);
   const all = books.all();
   books.close();

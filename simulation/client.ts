@@ -15,16 +15,7 @@ import { sleep, type World } from './world.ts';
 export type Outcome = Answer | 'LOST';
 
 /** Sends requests, and records their responses for the checks. */
-export interface Client {
-  /** Sends a request once. Throws a Violation for an error that is not in `expected`. */
-  send(who: Caller, request: Request, expected: readonly Reason[], key?: string): Promise<Outcome>;
-  /** Sends a request, and retries it until its result is known or it has been sent `triesMax` times. */
-  insist(who: Caller, request: Request, expected: readonly Reason[], key?: string): Promise<Outcome>;
-  /** Records an order in a response. */
-  sawOrder(order: ShownOrder): void;
-  /** Records the response to an OpenEscrow call, with its idempotency key if it has one. */
-  sawOpening(outcome: Outcome, key: string | undefined): void;
-}
+export type Client = ReturnType<typeof createClient>;
 
 /** An order in a response. */
 export interface ShownOrder {
@@ -33,8 +24,7 @@ export interface ShownOrder {
   readonly history: readonly { readonly state: EscrowState; readonly payment?: string }[];
 }
 
-/** The dependencies of a client. */
-export interface ClientOptions {
+interface ClientOptions {
   readonly world: World;
   /** Its name in the trace. */
   readonly name: string;
@@ -51,14 +41,14 @@ const inconclusive: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS
 const ofReplays: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
-export function createClient({ world, name, dice, instance }: ClientOptions): Client {
+export function createClient({ world, name, dice, instance }: ClientOptions) {
   const { trace, witness, tally } = world;
   let nonces = 0;
 
   async function send(
     who: Caller,
     request: Request,
-    expected: readonly string[],
+    expected: readonly Reason[],
     key?: string,
   ): Promise<Outcome> {
     const what = `${request.method.name} ${request.subject} by ${who.caller}${key ? ` under ${key}` : ''}`;
@@ -115,7 +105,7 @@ export function createClient({ world, name, dice, instance }: ClientOptions): Cl
   async function insist(
     who: Caller,
     request: Request,
-    expected: readonly string[],
+    expected: readonly Reason[],
     key?: string,
   ): Promise<Outcome> {
     for (let tries = 1; ; tries += 1) {
@@ -127,9 +117,12 @@ export function createClient({ world, name, dice, instance }: ClientOptions): Cl
   }
 
   return {
+    /** Sends a request once. Throws a Violation for an error that is not in `expected`. */
     send,
+    /** Sends a request, and retries it until its result is known or it has been sent `triesMax` times. */
     insist,
-    sawOrder: ({ escrowId, state, history }) => {
+    /** Records an order in a response. */
+    sawOrder: ({ escrowId, state, history }: ShownOrder) => {
       const entries = history.map(entryOf);
       trace.alias(name, escrowId);
       const isLast = history.at(-1)?.state === state;
@@ -137,7 +130,8 @@ export function createClient({ world, name, dice, instance }: ClientOptions): Cl
       witness.saw(escrowId, state);
       witness.shown(escrowId, entries);
     },
-    sawOpening: (outcome, key) => {
+    /** Records the response to an OpenEscrow call, with its idempotency key if it has one. */
+    sawOpening: (outcome: Outcome, key: string | undefined) => {
       if (outcome === 'LOST') return;
       const { status, json } = outcome;
       const escrowId: string | undefined = json.escrowId ?? escrowIdPattern.exec(json.message)?.[0];

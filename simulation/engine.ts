@@ -102,29 +102,42 @@ function failDisk(place: Place): never {
   throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL');
 }
 
-/** Watches the statements of write transactions. */
-function createStatementWatch(on: Watch): Around {
+/** Follows the write transactions of a store: the fault of one occurs after some of its statements, or at its commit. */
+export function followTransactions(on: Watch) {
   let isWriting = false;
   let strike: Strike | undefined;
   let statements = 0;
-  return ({ source }, run) => {
-    if (source === 'BEGIN IMMEDIATE') {
+  return {
+    isWriting: () => isWriting,
+    begin: (): void => {
       isWriting = true;
       strike = on.begun();
       statements = 0;
-    }
-    const isCommit = source === 'COMMIT';
-    statements += 1;
-    if (strike !== undefined && (isCommit || statements > strike.statements)) {
+    },
+    /** Is called before each statement. */
+    next: (isCommit: boolean): void => {
+      statements += 1;
+      if (strike === undefined || !(isCommit || statements > strike.statements)) return;
       const { befall } = strike;
       strike = undefined;
-      befall(isCommit ? 'before a commit' : 'in a batch');
-    }
-    const result = run();
-    if (isCommit && isWriting) {
       isWriting = false;
-      on.committed();
-    }
+      befall(isCommit ? 'before a commit' : 'in a batch');
+    },
+    committed: (): void => {
+      if (isWriting) on.committed();
+      isWriting = false;
+    },
+  };
+}
+
+/** Watches the statements of write transactions. */
+function createStatementWatch(on: Watch): Around {
+  const { begin, next, committed } = followTransactions(on);
+  return ({ source }, run) => {
+    if (source === 'BEGIN IMMEDIATE') begin();
+    next(source === 'COMMIT');
+    const result = run();
+    if (source === 'COMMIT') committed();
     return result;
   };
 }

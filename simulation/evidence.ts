@@ -7,7 +7,7 @@ import { type IndexedLeaf, type LeafRow, leavesIn } from '../src/store/engine/le
 import { must } from './violation.ts';
 
 /** A record or log event, which must have a leaf. */
-export interface BookedEntry {
+interface BookedEntry {
   readonly leafIndex: number | null;
   readonly kind: string;
   readonly number: string;
@@ -19,19 +19,9 @@ export interface BookedEntry {
 }
 
 /** The evidence log with the records and log events that it must contain. */
-export interface BookedLog {
-  /** Sorted by index. */
-  readonly leaves: readonly IndexedLeaf[];
-  readonly entries: readonly BookedEntry[];
-  /** The newest checkpoint in the file and in the database. The service writes the file first. */
-  readonly checkpoints: Readonly<Record<'file' | 'database', BookedCheckpoint | undefined>>;
-}
+export type BookedLog = ReturnType<typeof readLog>;
 
-/** The size and the root, in hex, of a published checkpoint. */
-export interface BookedCheckpoint {
-  readonly size: number;
-  readonly root: string;
-}
+type BookedCheckpoint = ReturnType<typeof readCheckpoint>;
 
 interface RecordRow extends Omit<BookedEntry, 'content'> {
   readonly salt: Buffer;
@@ -54,7 +44,7 @@ const selectLogEvents = `
   SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_event`;
 
 /** Reads the log from the database of the service and the checkpoint file in its folder. */
-export function readLog(client: Sqlite.Database, folder: string): BookedLog {
+export function readLog(client: Sqlite.Database, folder: string) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
     ...record,
@@ -70,7 +60,8 @@ export function readLog(client: Sqlite.Database, folder: string): BookedLog {
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
     leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap((row) => leavesIn(row) ?? []),
-    entries: [...records, ...events],
+    entries: [...records, ...events] satisfies BookedEntry[],
+    /** The newest checkpoints. The service writes the file first. */
     checkpoints: {
       file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
       database: newest && readCheckpoint(newest.note),
@@ -78,8 +69,8 @@ export function readLog(client: Sqlite.Database, folder: string): BookedLog {
   };
 }
 
-/** Reads the size and the root from the note of a checkpoint. */
-export function readCheckpoint(note: string): BookedCheckpoint {
+/** Reads the size and the root, in hex, from the note of a checkpoint. */
+export function readCheckpoint(note: string) {
   const [, size, root = ''] = note.split('\n');
   return { size: Number(size), root: Buffer.from(root, 'base64').toString('hex') };
 }

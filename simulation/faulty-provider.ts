@@ -32,8 +32,7 @@ export class DuplicateKey extends Error {
   override name = 'DuplicateKey';
 }
 
-/** The dependencies of the provider. */
-export interface FaultyProviderOptions {
+interface FaultyProviderOptions {
   /** The file of its database. */
   readonly file: string;
   readonly clock: Clock;
@@ -43,21 +42,7 @@ export interface FaultyProviderOptions {
 }
 
 /** The simulated payment provider with faults from a script. It can be killed and reopened. */
-export interface FaultyProvider {
-  /** Opens a connection, which survives kills of the provider. */
-  connect(): FaultyConnection;
-  /** All holds, including those that were cancelled before they were made. */
-  holds(): readonly Hold[];
-  /** Applies an event to a hold. An event that its status does not allow changes nothing. */
-  befall(holdId: string, event: MoneyEvent): void;
-  /** Changes the script. */
-  follow(script: Script): void;
-  /** Simulates a crash: calls in flight never settle, notifications are lost, later calls reject. */
-  kill(): void;
-  /** Opens it again with the same file. */
-  reopen(): void;
-  close(): void;
-}
+export type FaultyProvider = ReturnType<typeof openFaultyProvider>;
 
 /** A connection of the service to the provider. Closing it does not close the provider. */
 export interface FaultyConnection extends PaymentProvider {
@@ -75,7 +60,7 @@ interface Run {
 }
 
 /** Opens the provider with its file. */
-export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvider {
+export function openFaultyProvider(options: FaultyProviderOptions) {
   const { file, clock, deliver } = options;
   let { script } = options;
   let cancelTimer = () => {};
@@ -187,26 +172,32 @@ export function openFaultyProvider(options: FaultyProviderOptions): FaultyProvid
 
   setTimer(current);
   return {
+    /** Opens a connection, which survives kills of the provider. */
     connect: () =>
       connectTo({
         instruct: (instruction) => receive(instruction, () => script.instruction(instruction)),
         lookUp,
       }),
+    /** All holds, including those that were cancelled before they were made. */
     holds: () => {
       const { books } = running();
       for (const hold of books.all()) change(hold, () => {});
       return books.all().filter(({ status }) => status !== 'ABSENT');
     },
-    befall: (holdId, event) => {
+    /** Applies an event to a hold. An event that its status does not allow changes nothing. */
+    befall: (holdId: string, event: MoneyEvent) => {
       const hold = running()
         .books.all()
         .find((one) => one.holdId === holdId);
       if (hold !== undefined) change(hold, (found) => happen(found, event, clock.nowMs()));
     },
-    follow: (next) => {
+    /** Changes the script. */
+    follow: (next: Script) => {
       script = next;
     },
+    /** Simulates a crash: calls in flight never settle, notifications are lost, later calls reject. */
     kill,
+    /** Opens it again with the same file. */
     reopen: () => {
       kill();
       current = openRun(file, clock);

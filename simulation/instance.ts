@@ -40,8 +40,7 @@ export interface Instance {
   close(): Promise<void>;
 }
 
-/** Options of `startInstance`. */
-export interface InstanceOptions {
+interface InstanceOptions {
   readonly world: World;
   readonly folder: string;
   readonly opened: Opened;

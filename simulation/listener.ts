@@ -14,12 +14,7 @@ export interface Answer {
 }
 
 /** Passes requests to the call pipeline as the listeners of both APIs do, without sockets. */
-export interface Listener {
-  /** Handles a signed call of a platform. */
-  signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
-  /** Handles a call of an internal system. */
-  identified(request: Request, key: string | undefined, service: ServicePrincipal): Promise<Answer>;
-}
+export type Listener = ReturnType<typeof createListener>;
 
 /** The method and the target that a signature covers, in addition to the body. */
 export const signedMethod = 'POST';
@@ -27,15 +22,17 @@ export const targetOf = ({ method }: Request): string => `/${method.parent.typeN
 /** The body that a signature covers. */
 export const bodyOf = ({ method, message }: Request): Uint8Array => toBinary(method.input, message);
 
-export function createListener(calls: Calls): Listener {
+export function createListener(calls: Calls) {
   return {
-    signed: async (request, key, credentials) => {
+    /** Handles a signed call of a platform. */
+    signed: async (request: Request, key: string | undefined, credentials: SentCredentials) => {
       const route = () => routed(request, key);
       const readBody = async () => bodyOf(request);
       const call = { method: signedMethod, target: targetOf(request), credentials, readBody, route };
       return written(request.method, await calls.signed(call, { requestId: 'simulated' }));
     },
-    identified: async (request, key, service) =>
+    /** Handles a call of an internal system. */
+    identified: async (request: Request, key: string | undefined, service: ServicePrincipal) =>
       written(
         request.method,
         await calls.identified(service, routed(request, key), { requestId: 'simulated' }),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { copyToSqlite } from '../test/support/engine.ts';
-import { type Engine, secretOf, type Watch } from './engine.ts';
+import { type Engine, followTransactions, secretOf, type Watch } from './engine.ts';
 import { deployment, turn } from './world.ts';
 
 /** The name of PostgreSQL's socket in its folder. */
@@ -113,33 +113,19 @@ interface Around {
 }
 
 /** In the bytes of each transaction that writes. */
-const begin = 'insert batch';
+const beginning = 'insert batch';
 const commit = 'COMMIT\0';
 
 /** Watches the bytes of write transactions. What is sent at once counts as a statement. */
 function createBytesWatch(on: Watch): Around {
-  let isWriting = false;
-  let strike: ReturnType<Watch['begun']>;
-  let statements = 0;
+  const { isWriting, begin, next, committed } = followTransactions(on);
   return {
     sends: (bytes) => {
-      if (!isWriting && bytes.includes(begin)) {
-        isWriting = true;
-        strike = on.begun();
-        statements = 0;
-      }
-      const isCommit = bytes.includes(commit);
-      statements += 1;
-      if (strike === undefined || !(isCommit || statements > strike.statements)) return;
-      const { befall } = strike;
-      strike = undefined;
-      isWriting = false;
-      befall(isCommit ? 'before a commit' : 'in a batch');
+      if (!isWriting() && bytes.includes(beginning)) begin();
+      next(bytes.includes(commit));
     },
     receives: (bytes) => {
-      if (!isWriting || !bytes.includes(commit)) return;
-      isWriting = false;
-      on.committed();
+      if (bytes.includes(commit)) committed();
     },
   };
 }

@@ -17,8 +17,7 @@ import {
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
-/** Options of `runSession`. */
-export interface SessionOptions {
+interface SessionOptions {
   readonly world: World;
   readonly callers: Callers;
   /** Returns the running instance. Throws ConnectionLost if the service is down. */

@@ -8,15 +8,13 @@ import { createDisk, type Disk } from './disk.ts';
 import { type Engine, type Eventual, sqliteEngine, whenThere } from './engine.ts';
 import { checkAlways, checkFinally, checkNoneWaits } from './invariants.ts';
 import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
-import { runPerson } from './person.ts';
+import { runPerson, runWatcher } from './person.ts';
 import { postgresEngine } from './postgres.ts';
 import { runSession } from './session.ts';
 import { type ShapeName, shapeNames } from './shapes.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
-import { createTally, type Tally } from './tally.ts';
-import { createTrace, everybody } from './trace.ts';
+import { createTally, createTrace, everybody, type Tally } from './trace.ts';
 import { Violation } from './violation.ts';
-import { runWatcher } from './watcher.ts';
 import { createWitness } from './witness.ts';
 import { turn, type World } from './world.ts';
 

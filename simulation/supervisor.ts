@@ -12,26 +12,9 @@ import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 /** Runs the service and starts a new instance after each kill or stop. */
-export interface Supervisor {
-  /** Returns the running instance. Throws ConnectionLost if the service is down. */
-  instance(): Instance;
-  deliver(notification: Notification): Promise<void>;
-  /** Kills the running instance, if there is one. */
-  kill(): void;
-  /** Stops the running instance as SIGTERM does, if there is one. A new one starts later unless `isForGood`. */
-  stop(isForGood?: boolean): Promise<void>;
-  /** Starts an instance now, if none is running. */
-  start(): void;
-  /** Whether an instance is starting, or its store is busy. */
-  isBusy(): boolean;
-  /** The folder of the running instance, or of the last one. */
-  folder(): string;
-  /** Resolves when all killed instances have closed their files. */
-  closed(): Promise<void>;
-}
+export type Supervisor = ReturnType<typeof createSupervisor>;
 
-/** Options of `createSupervisor`. */
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly world: World;
   /** The number of sessions; the odds of kills depend on it. */
   readonly orders: number;
@@ -49,7 +32,7 @@ export interface SupervisorOptions {
 export function createSupervisor(
   { world, orders, killsAtEachStep, disk, engine, bank, assembly, inspect }: SupervisorOptions,
   first: string,
-): Supervisor {
+) {
   const { clock, trace, tally } = world;
   const dice = world.dice.fork('keeper');
   const random = world.dice.fork('service').share;
@@ -154,19 +137,22 @@ export function createSupervisor(
   }
 
   return {
+    /** Returns the running instance. Throws ConnectionLost if the service is down. */
     instance: () => {
       if (current === undefined) throw new ConnectionLost('The service is down.');
       return current;
     },
-    deliver: async (notification) => {
+    deliver: async (notification: Notification) => {
       if (current === undefined) throw new ConnectionLost('The service is down.');
       await current.take(notification);
     },
+    /** Kills the running instance, if there is one. */
     kill: () => {
       if (current === undefined) return;
       tally.count('kill at any time');
       end(current, 'at any time');
     },
+    /** Stops the running instance as SIGTERM does, if there is one. A new one starts later unless `isForGood`. */
     stop: async (isForGood = false) => {
       const instance = current;
       if (instance === undefined) return;
@@ -178,9 +164,13 @@ export function createSupervisor(
       trace.note(everybody, 'the service has stopped');
       if (!isForGood) startLater();
     },
+    /** Starts an instance now, if none is running. */
     start,
+    /** Whether an instance is starting, or its store is busy. */
     isBusy: () => isStarting || current?.isBusy() === true,
+    /** The folder of the running instance, or of the last one. */
     folder: () => folder,
+    /** Resolves when all killed instances have closed their files. */
     closed: async () => {
       await Promise.all(closings);
     },

@@ -5,42 +5,10 @@ import type { Answer } from './listener.ts';
 import { must } from './violation.ts';
 
 /** Records what clients, the log and the provider showed, and checks later that it is still true. */
-export interface Witness {
-  /** A response had the state of an order. */
-  saw(escrowId: string, state: EscrowState): void;
-  /** A response had the history of an order. */
-  shown(escrowId: string, history: readonly string[]): void;
-  /** The service logged that an order needs review. */
-  alerted(escrowId: string): void;
-  /** Returns how often the service logged it. */
-  alertsOf(escrowId: string): number;
-  /** An operator read the order in review, with or without an alert. */
-  reviewed(escrowId: string): void;
-  /** Returns whether an operator read the order in review. */
-  wasReviewed(escrowId: string): boolean;
-  /** The provider got an instruction for a hold with these parties. */
-  named(holdId: string, names: string): void;
-  /** Returns all parties that the provider got for a hold. */
-  namesOf(holdId: string): ReadonlySet<string>;
-  /** An operator closes an order without asking the provider. The store may reject it. */
-  closing(escrowId: string): void;
-  mayBeClosed(escrowId: string): boolean;
-  /** A response under an idempotency key named an order. */
-  keyed(key: string, escrowId: string): void;
-  /** A platform sends a signed call. */
-  sent(call: SignedCall): void;
-  /** The call with that nonce was answered. */
-  answered(nonce: string, answer: Answer): void;
-  /** A checkpoint had this tree size and this root, in hex. */
-  sawTree(size: number, root: string): void;
-  /** Returns the root for each tree size of a checkpoint. */
-  trees(): ReadonlyMap<number, string>;
-  /** Throws a Violation if the records contradict a response. */
-  check(books: Books): void;
-}
+export type Witness = ReturnType<typeof createWitness>;
 
 /** Creates an empty witness. */
-export function createWitness(): Witness {
+export function createWitness() {
   const states = new Map<string, Set<EscrowState>>();
   const shown = new Map<string, readonly string[]>();
   const alerts = new Map<string, number>();
@@ -60,48 +28,63 @@ export function createWitness(): Witness {
   }
 
   return {
-    saw: (escrowId, state) => {
+    /** A response had the state of an order. */
+    saw: (escrowId: string, state: EscrowState) => {
       states.set(escrowId, (states.get(escrowId) ?? new Set()).add(state));
     },
-    shown: (escrowId, history) => {
+    /** A response had the history of an order. */
+    shown: (escrowId: string, history: readonly string[]) => {
       const seen = shown.get(escrowId) ?? [];
       const [shorter, longer] = seen.length < history.length ? [seen, history] : [history, seen];
       must(isStartOf(shorter, longer), escrowId, `clients were shown ${seen} and ${history}`);
       shown.set(escrowId, longer);
     },
-    alerted: (escrowId) => {
+    /** The service logged that an order needs review. */
+    alerted: (escrowId: string) => {
       alerts.set(escrowId, (alerts.get(escrowId) ?? 0) + 1);
     },
-    alertsOf: (escrowId) => alerts.get(escrowId) ?? 0,
-    reviewed: (escrowId) => void reviewed.add(escrowId),
-    wasReviewed: (escrowId) => reviewed.has(escrowId),
-    named: (holdId, parties) => {
+    /** Returns how often the service logged it. */
+    alertsOf: (escrowId: string) => alerts.get(escrowId) ?? 0,
+    /** An operator read the order in review, with or without an alert. */
+    reviewed: (escrowId: string) => void reviewed.add(escrowId),
+    /** Returns whether an operator read the order in review. */
+    wasReviewed: (escrowId: string) => reviewed.has(escrowId),
+    /** The provider got an instruction for a hold with these parties. */
+    named: (holdId: string, parties: string) => {
       names.set(holdId, (names.get(holdId) ?? new Set()).add(parties));
     },
-    namesOf: (holdId) => names.get(holdId) ?? new Set(),
-    closing: (escrowId) => {
+    /** Returns all parties that the provider got for a hold. */
+    namesOf: (holdId: string) => names.get(holdId) ?? new Set(),
+    /** An operator closes an order without asking the provider. The store may reject it. */
+    closing: (escrowId: string) => {
       closings.add(escrowId);
     },
-    mayBeClosed: (escrowId) => closings.has(escrowId),
-    keyed: (key, escrowId) => {
+    mayBeClosed: (escrowId: string) => closings.has(escrowId),
+    /** A response under an idempotency key named an order. */
+    keyed: (key: string, escrowId: string) => {
       const previous = orderOf.get(key) ?? escrowId;
       must(previous === escrowId, escrowId, `the idempotency key ${key} named ${previous} before`);
       orderOf.set(key, escrowId);
     },
-    sent: (call) => {
+    /** A platform sends a signed call. */
+    sent: (call: SignedCall) => {
       attempts.set(call.nonce, { ...call, answer: undefined });
     },
-    answered: (nonce, answer) => {
+    /** The call with that nonce was answered. */
+    answered: (nonce: string, answer: Answer) => {
       const attempt = attempts.get(nonce);
       if (attempt !== undefined) attempts.set(nonce, { ...attempt, answer });
     },
-    sawTree: (size, root) => {
+    /** A checkpoint had this tree size and this root, in hex. */
+    sawTree: (size: number, root: string) => {
       const known = trees.get(size) ?? root;
       must(known === root, 'world', `two checkpoints of ${size} leaves had different roots`);
       trees.set(size, root);
     },
+    /** Returns the root for each tree size of a checkpoint. */
     trees: () => trees,
-    check: (books) => {
+    /** Throws a Violation if the records contradict a response. */
+    check: (books: Books) => {
       const histories = new Map(books.orders.map(({ escrowId, entries }) => [escrowId, entries]));
       checkAdmissions(books, attempts);
       for (const escrowId of new Set([...states.keys(), ...shown.keys()])) {

@@ -1,7 +1,6 @@
 import type { ManualClock } from '../test/support/clock.ts';
 import type { Dice } from './dice.ts';
-import type { Tally } from './tally.ts';
-import type { Trace } from './trace.ts';
+import type { Tally, Trace } from './trace.ts';
 import type { Witness } from './witness.ts';
 
 /** The state that all parts of a simulation share. */
