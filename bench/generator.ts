@@ -1,29 +1,81 @@
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import { adopt, ask } from './children.ts';
-import type { Order, Outcome, Preparation, Sent } from './orders.ts';
+import type { Credentials } from './credentials.ts';
 import type { ListenerName, Server } from './servers.ts';
 
-/** The load generator. */
-export interface Load {
-  /** Builds the requests that `send` sends. */
-  prepare(preparation: Preparation): Promise<void>;
-  /** Sends the prepared requests to a listener, once to each server. */
-  send(server: Server, listener: ListenerName, connections: number): Promise<Sent>;
+/** The measured calls: three of the public API, one of the internal API. */
+export const workloads = ['filing', 'keyed', 'provenance', 'typed'] as const;
+
+/** One of the calls that are measured. */
+export type Workload = (typeof workloads)[number];
+
+/** The filings that can be asked for: those of a year from 1 to the last. */
+export interface Filed {
+  readonly year: number;
+  readonly last: number;
 }
+
+/** Requests to be built, and signed, before they are sent. */
+export interface Preparation {
+  readonly workload: Workload;
+  readonly requests: number;
+  readonly filed: Filed;
+  /** The requests are made once with each of these. */
+  readonly credentials: readonly Credentials[];
+}
+
+/** Prepared requests to be sent. */
+export interface Sending {
+  readonly port: number;
+  /** The token of the credentials with which the requests were prepared. */
+  readonly token: string;
+  /** Connections that are kept open, each with one request in flight. */
+  readonly connections: number;
+}
+
+/** What the parent process asks of the load generator. */
+export type Order = ({ readonly kind: 'prepare' } & Preparation) | ({ readonly kind: 'send' } & Sending);
+
+/** How the sending went. */
+export interface Sent {
+  readonly requests: number;
+  readonly seconds: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Processor time of the generator itself, in seconds. */
+  readonly cpuS: number;
+  /** Answers other than 200, and the first of them. */
+  readonly refused: number;
+  readonly firstRefusal: string;
+  /** The names of the members of one answer, in the order of the alphabet. */
+  readonly members: string;
+}
+
+/** What the generator says when an order is done. */
+export type Outcome = { readonly sent?: Sent } | { readonly error: string };
+
+/** The load generator. */
+export type Load = ReturnType<typeof startLoad>;
 
 /** How long an order may take before the generator counts as hung, in milliseconds. */
 const orderMs = 240_000;
 
 /** Starts the load generator. */
-export function startLoad(): Load {
+export function startLoad() {
   const child = adopt(fork(join(import.meta.dirname, 'load.ts')));
   const carryOut = (order: Order) => ask<Order, Outcome>(child, order, 'The load generator', orderMs);
   return {
-    prepare: async (preparation) => {
+    /** Builds the requests that `send` sends. */
+    prepare: async (preparation: Preparation) => {
       await carryOut({ kind: 'prepare', ...preparation });
     },
-    send: async ({ name, ports, credentials, lastWords }, listener, connections) => {
+    /** Sends the prepared requests to a listener, once to each server. */
+    send: async (
+      { name, ports, credentials, lastWords }: Server,
+      listener: ListenerName,
+      connections: number,
+    ) => {
       const port = ports[listener];
       if (port === undefined) throw new Error(`The server ${name} has no ${listener} listener.`);
       const order = { kind: 'send', port, token: credentials.token, connections } as const;

@@ -7,7 +7,8 @@ import { signedHeaders } from '../src/client/sign.ts';
 import { exampleArtwork } from '../src/domain/example.ts';
 import { respondToParent } from './children.ts';
 import type { Credentials } from './credentials.ts';
-import type { Filed, Order, Outcome, Preparation, Sending, Sent, Workload } from './orders.ts';
+import type { Filed, Order, Outcome, Preparation, Sending, Sent, Workload } from './generator.ts';
+import { percentile } from './measurements.ts';
 
 interface Tally {
   taken: number;
@@ -194,13 +195,11 @@ async function sendAll({ port, token, connections }: Sending): Promise<Sent> {
   }
   const seconds = (performance.now() - startedMs) / 1000;
   const { user, system } = process.cpuUsage(cpuBefore);
-  latenciesMs.sort();
-  const percentile = (share: number) => latenciesMs[Math.floor(share * (latenciesMs.length - 1))] ?? 0;
   return {
     requests: tally.answered,
     seconds,
-    p50Ms: percentile(0.5),
-    p99Ms: percentile(0.99),
+    p50Ms: percentile(latenciesMs, 0.5),
+    p99Ms: percentile(latenciesMs, 0.99),
     cpuS: (user + system) / 1e6,
     refused: tally.refused,
     firstRefusal: tally.firstRefusal,

@@ -1,18 +1,10 @@
-import type { Sent, Workload } from './orders.ts';
+import type { Sent, Workload } from './generator.ts';
 import type { ResidentMb } from './process-usage.ts';
+import { cpuBetween } from './process-usage.ts';
+import type { Server } from './servers.ts';
 
 /** What one sending to one server showed. */
-export interface Figures {
-  readonly requestsPerS: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  /** Processor time of the server a call, of all its threads and of the busiest, in microseconds. */
-  readonly cpuUs: number;
-  readonly busiestUs: number;
-  /** Share of one core that the server and the load generator used. */
-  readonly serverCpu: number;
-  readonly loadCpu: number;
-}
+export type Figures = ReturnType<typeof figuresOf>;
 
 /** The figures that are compared, with the words for them. */
 const compared = {
@@ -64,13 +56,15 @@ const readyMsMax = 1_000;
 export function figuresOf(
   { requests, seconds, p50Ms, p99Ms, cpuS }: Sent,
   { totalS, busiestS }: { totalS: number; busiestS: number },
-): Figures {
+) {
   return {
     requestsPerS: requests / seconds,
     p50Ms,
     p99Ms,
+    /** Processor time of the server a call, of all its threads and of the busiest, in microseconds. */
     cpuUs: (totalS / requests) * 1e6,
     busiestUs: (busiestS / requests) * 1e6,
+    /** Share of one core that the server and the load generator used. */
     serverCpu: totalS / seconds,
     loadCpu: cpuS / seconds,
   };
@@ -83,6 +77,16 @@ export function median(values: readonly number[]): number {
   const [low = Number.NaN, high = low] = sorted.slice(Math.ceil(middle) - 1, Math.floor(middle) + 1);
   return (low + high) / 2;
 }
+
+/** The value that a share of some values does not exceed. Sorts them. */
+export function percentile(values: number[] | Float64Array, share: number): number {
+  values.sort((a, b) => a - b);
+  return values[Math.floor(share * (values.length - 1))] ?? Number.NaN;
+}
+
+/** The range of the values of the rounds. */
+export const rangeOf = (values: readonly number[]): string =>
+  `(rounds ${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)})`;
 
 /** The figures of servers, how the first of them compares to the others, and whether that says little. */
 export function comparisonLines(
@@ -135,7 +139,6 @@ export function ratioLines(
   return Object.entries(compared).map(([figure, words], place) => {
     const value = (figures: Figures | undefined) => figures?.[figure as Compared] ?? Number.NaN;
     const ratios = service.figures.map((figures, round) => value(figures) / value(other.figures[round]));
-    const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
     const bound = bounds.find(
       ({ to, of = measured, connections: at, figure: its }) =>
         to === other.name && of === measured && at === connections && its === figure,
@@ -144,7 +147,7 @@ export function ratioLines(
       (place === 0 ? `${service.name} : ${other.name}` : '').padEnd(25),
       words.padEnd(11),
       median(ratios).toFixed(2).padStart(6),
-      `(rounds ${range})`.padEnd(24),
+      rangeOf(ratios).padEnd(24),
       bound === undefined ? '' : `required: ${bound.words}`,
     ];
     return `  ${columns.join(' ')}`.trimEnd();
@@ -176,4 +179,27 @@ export function memoryLine(name: string, filings: number, { now, peak }: Residen
 /** How long a service takes to start, next to what is required. */
 export function startLine(name: string, filings: number, readyMs: number): string {
   return `Start of ${name} with ${filings} filings: ready after ${Math.round(readyMs)} ms (required: below ${readyMsMax} ms)`;
+}
+
+/** Sends the same requests to servers in rounds. `prepare` builds them before each round; `after` follows each sending, unmeasured. */
+export async function measureRounds(
+  servers: readonly Server[],
+  rounds: number,
+  prepare: () => Promise<void>,
+  send: (server: Server) => Promise<Sent>,
+  after: (server: Server) => Promise<void> = async () => {},
+): Promise<Rounds[]> {
+  const figures = new Map(servers.map((server): [Server, Figures[]] => [server, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    await prepare();
+    // Each round begins with another server, since what one leaves to the disk slows down the next.
+    const first = round % servers.length;
+    for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
+      const before = server.cpuTimes();
+      const sent = await send(server);
+      figures.get(server)?.push(figuresOf(sent, cpuBetween(before, server.cpuTimes())));
+      await after(server);
+    }
+  }
+  return Array.from(figures, ([{ name }, measured]) => ({ name, figures: measured }));
 }

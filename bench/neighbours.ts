@@ -8,11 +8,11 @@ import { type IssuedPlatform, issueInto } from '../test/support/issued.ts';
 import { artwork } from '../test/support/samples.ts';
 import type { BusyOrder, BusyOutcome, BusyWork } from './busy-platform.ts';
 import { adopt, ask } from './children.ts';
+import { percentile } from './measurements.ts';
 import { ownProject, startService } from './servers.ts';
 import { type Calls, openCalls } from './signed-calls.ts';
 
-/** How much is done. */
-export interface NeighbourPlan {
+interface NeighbourPlan {
   /** Large filings of the busy platform, each of which is an event. */
   readonly events: number;
   /** How often a quiet phase and a busy one follow each other. */
@@ -129,12 +129,7 @@ async function measure(calls: Calls, platforms: readonly IssuedPlatform[]): Prom
   return Promise.all(taken);
 }
 
-function percentile(ms: readonly number[], share: number): number {
-  const sorted = [...ms].sort((a, b) => a - b);
-  return sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN;
-}
-
-const line = (what: string, ms: readonly number[]): string =>
+const line = (what: string, ms: number[]): string =>
   `  ${what.padEnd(42)} p50 ${percentile(ms, 0.5).toFixed(1)} ms   p99 ${percentile(ms, 0.99).toFixed(1)} ms`;
 
 /** Files large works of a platform, before the service starts. */

@@ -1,10 +1,8 @@
 import { join } from 'node:path';
 import pg from 'pg';
-import { startLoad } from './generator.ts';
-import { comparisonLines } from './measurements.ts';
-import type { Sent, Workload } from './orders.ts';
+import { type Sent, startLoad, type Workload } from './generator.ts';
+import { comparisonLines, measureRounds } from './measurements.ts';
 import type { PlannedSending } from './plan.ts';
-import { measureRounds } from './rounds.ts';
 import { type Server, startOnPostgres } from './servers.ts';
 
 /** Filings of a round, so that a year has numbers for those of half an hour. */

@@ -1,5 +1,6 @@
 import { artwork, escrowTerms } from '../test/support/samples.ts';
-import type { Sent } from './orders.ts';
+import type { Sent } from './generator.ts';
+import { percentile } from './measurements.ts';
 import type { Server } from './servers.ts';
 import { openCalls } from './signed-calls.ts';
 
@@ -30,16 +31,9 @@ export async function liveOrders({ ports, credentials, name }: Server, lives: nu
   }
   const seconds = (performance.now() - startedMs) / 1000;
   const { user, system } = process.cpuUsage(cpuBefore);
-  livesMs.sort((a, b) => a - b);
-  const percentile = (share: number) => livesMs[Math.floor(share * (livesMs.length - 1))] ?? 0;
   return {
-    ...{
-      requests: lives,
-      seconds,
-      p50Ms: percentile(0.5),
-      p99Ms: percentile(0.99),
-      cpuS: (user + system) / 1e6,
-    },
+    ...{ requests: lives, seconds, cpuS: (user + system) / 1e6 },
+    ...{ p50Ms: percentile(livesMs, 0.5), p99Ms: percentile(livesMs, 0.99) },
     ...{ refused: 0, firstRefusal: '', members: '' },
   };
 }

@@ -1,32 +1,9 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Workload, workloads } from './orders.ts';
+import { workloads } from './generator.ts';
 
 /** How much is done. */
-export interface Plan {
-  readonly workloads: readonly Workload[];
-  readonly rounds: number;
-  /** What is sent to each server in a round. */
-  readonly sendings: readonly PlannedSending[];
-  /** Calls of each workload that each server answers before anything is measured. */
-  readonly warmUp: number;
-  /** Filings in the service when its memory is read, at least. */
-  readonly filings: number;
-  /** Leaves of the evidence log that is measured; undefined if none is. */
-  readonly logLeaves: number | undefined;
-  /** Events that are sent to webhooks; undefined if none are. */
-  readonly webhookEvents: number | undefined;
-  /** Events of the platform that is busy beside others; undefined if that is not measured. */
-  readonly neighbourEvents: number | undefined;
-  /** Orders that each service sees through in a round; undefined if none are measured. */
-  readonly orders: number | undefined;
-  /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */
-  readonly postgres: boolean;
-  /** Whether filings are measured while somebody has an old snapshot of the database. */
-  readonly oldSnapshot: boolean;
-  /** The folder of another checkout, whose service is measured as well. */
-  readonly old: string | undefined;
-}
+export type Plan = ReturnType<typeof readPlan>;
 
 /** So many requests over so many connections. */
 export interface PlannedSending {
@@ -46,7 +23,7 @@ const requestsOver: Readonly<Record<number, number>> = { 1: 2_000, 64: 20_000, 2
 const smokeRequests: typeof requestsOver = { 1: 20, 64: 128, 256: 512 };
 
 /** Reads the command line. Throws for what it does not know. */
-export function readPlan(words: readonly string[]): Plan {
+export function readPlan(words: readonly string[]) {
   const { values } = parseArgs({
     args: [...words],
     options: {
@@ -66,18 +43,26 @@ export function readPlan(words: readonly string[]): Plan {
   return {
     workloads: workloads.filter((workload) => parts.includes(workload)),
     rounds: wholeNumber('rounds', rounds ?? (smoke ? '1' : '7'), 1),
-    sendings: values.connections.split(',').map((text) => {
+    /** What is sent to each server in a round. */
+    sendings: values.connections.split(',').map((text): PlannedSending => {
       const connections = wholeNumber('connections', text, 1, connectionsMax);
       return { connections, requests: requests[connections] ?? requests[256] ?? 0 };
     }),
+    /** Calls of each workload that each server answers before anything is measured. */
     warmUp: smoke ? 100 : 10_000,
+    /** Orders that each service sees through in a round. This and the next ones are undefined if they are not measured. */
     orders: parts.includes('orders') ? (smoke ? 5 : 200) : undefined,
     logLeaves: parts.includes('log') ? (smoke ? 2_000 : 1_000_000) : undefined,
     webhookEvents: parts.includes('webhooks') ? (smoke ? 100 : 10_000) : undefined,
+    /** Events of the platform that is busy beside others. */
     neighbourEvents: parts.includes('neighbours') ? (smoke ? 500 : 9_900) : undefined,
+    /** Filings in the service when its memory is read, at least. */
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
+    /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */
     postgres,
+    /** Whether filings are measured while somebody has an old snapshot of the database. */
     oldSnapshot: parts.includes('snapshot'),
+    /** The folder of another checkout, whose service is measured as well. */
     old: old === undefined ? undefined : resolve(old),
   };
 }

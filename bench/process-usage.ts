@@ -1,27 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processor time of a process so far, in seconds; NaN and empty if the system does not report it. */
-export interface CpuTimes {
-  /** Of all threads, those that have ended included. */
-  readonly totalS: number;
-  /** Of each thread, by its id. */
-  readonly threadsS: ReadonlyMap<string, number>;
-}
+type CpuTimes = ReturnType<typeof cpuTimes>;
 
-/** Resident memory now and at its highest, in MB; NaN if the system does not report it. */
-export interface ResidentMb {
-  readonly now: number;
-  readonly peak: number;
-}
+/** See `residentMb`. */
+export type ResidentMb = ReturnType<typeof residentMb>;
 
 /** Clock ticks a second in /proc, on every Linux that Node runs on. */
 const ticksPerS = 100;
 
-/** The processor time of a process. */
-export function cpuTimes(pid: number): CpuTimes {
+/** The processor time of a process so far, in seconds; NaN and empty if the system does not report it. */
+export function cpuTimes(pid: number) {
   const threads = threadIds(pid);
   return {
+    /** Of all threads, those that have ended included. */
     totalS: cpuS(`/proc/${pid}/stat`),
+    /** Of each thread, by its id. */
     threadsS: new Map(threads.map((id) => [id, cpuS(`/proc/${pid}/task/${id}/stat`)])),
   };
 }
@@ -35,8 +28,8 @@ export function cpuBetween(before: CpuTimes, after: CpuTimes): { totalS: number;
   };
 }
 
-/** The resident memory of a process. */
-export function residentMb(pid: number): ResidentMb {
+/** The resident memory of a process now and at its highest, in MB; NaN if the system does not report it. */
+export function residentMb(pid: number) {
   const status = read(`/proc/${pid}/status`);
   const mb = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
   return { now: mb('VmRSS'), peak: mb('VmHWM') };

@@ -30,11 +30,7 @@ export type Response =
   | { readonly error: string };
 
 /** Receivers of webhooks, in a process of their own. */
-export interface Receivers {
-  readonly ports: Ports;
-  /** Resolves when `expected` events have arrived at healthy receivers since the last call. An event counts once a receiver. */
-  gather(expected: number): Promise<Arrivals>;
-}
+export type Receivers = Awaited<ReturnType<typeof startReceivers>>;
 
 /** How long an event may take to arrive before it counts as lost, in milliseconds. */
 const arrivalMs = 240_000;
@@ -44,14 +40,15 @@ export async function startReceivers(
   { certificate, key }: Pick<Certificate, 'certificate' | 'key'>,
   healthy: number,
   dead: number,
-): Promise<Receivers> {
+) {
   const child = adopt(fork(join(import.meta.dirname, 'receivers.ts')));
   const request = (message: Request) => ask<Request, Response>(child, message, 'The receivers', arrivalMs);
   const started = await request({ kind: 'start', certificate, key, healthy, dead });
   if (!('ports' in started)) throw new Error('The receivers have no ports.');
   return {
     ports: started.ports,
-    gather: async (expected) => {
+    /** Resolves when `expected` events have arrived at healthy receivers since the last call. An event counts once a receiver. */
+    gather: async (expected: number) => {
       const came = await request({ kind: 'gather', expected });
       if (!('arrivals' in came)) throw new Error('The receivers gathered nothing.');
       return came.arrivals;

@@ -2,14 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endChildren, killChildren } from './children.ts';
-import { type Load, startLoad } from './generator.ts';
-import { comparisonLines, memoryLine, startLine } from './measurements.ts';
+import { type Filed, type Load, type Sent, startLoad, type Workload, workloads } from './generator.ts';
+import { comparisonLines, measureRounds, memoryLine, startLine } from './measurements.ts';
 import { measureNeighbours } from './neighbours.ts';
 import { measureOldSnapshot } from './old-snapshot.ts';
 import { liveOrders } from './order-lives.ts';
-import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
-import { measureRounds } from './rounds.ts';
 import { measureServedLog } from './served-log.ts';
 import {
   type ListenerName,

@@ -7,7 +7,7 @@ import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { issueInto } from '../test/support/issued.ts';
 import { startLoad } from './generator.ts';
 import { type LogPlan, measureLog } from './log.ts';
-import { median } from './measurements.ts';
+import { median, rangeOf } from './measurements.ts';
 import type { PlannedSending } from './plan.ts';
 import { ownProject, type Server, startService } from './servers.ts';
 
@@ -49,15 +49,8 @@ async function auditS(url: string): Promise<number> {
   const [vkey = ''] = (await (await fetch(`${url}/log/vkey`)).text()).split('\n');
   const main = join(ownProject, 'src', 'main.ts');
   const before = performance.now();
-  await promisify(execFile)(process.execPath, [
-    ...runtimeFlags,
-    main,
-    'log',
-    'audit',
-    `${url}/log`,
-    '--key',
-    vkey,
-  ]);
+  const words = ['log', 'audit', `${url}/log`, '--key', vkey];
+  await promisify(execFile)(process.execPath, [...runtimeFlags, main, ...words]);
   return (performance.now() - before) / 1_000;
 }
 
@@ -71,13 +64,8 @@ async function filingLine(
   const load = startLoad();
   const filed = { year: new Date().getUTCFullYear(), last: 1 };
   async function file(): Promise<number> {
-    const preparation = {
-      workload: 'filing',
-      requests: filings,
-      filed,
-      credentials: [service.credentials],
-    } as const;
-    await load.prepare(preparation);
+    const { credentials } = service;
+    await load.prepare({ workload: 'filing', requests: filings, filed, credentials: [credentials] });
     const { requests, seconds } = await load.send(service, 'public', connections);
     return requests / seconds;
   }
@@ -91,9 +79,8 @@ async function filingLine(
     tiles += await reading.stop();
     ratios.push(beside / alone);
   }
-  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
   const read = `${Math.round(tiles / rounds)} full tiles a round over ${readers} connections`;
-  return `  filing while tiles are read ÷ filing   ${median(ratios).toFixed(2)} (rounds ${range}), ${read}`;
+  return `  filing while tiles are read ÷ filing   ${median(ratios).toFixed(2)} ${rangeOf(ratios)}, ${read}`;
 }
 
 /** Reads full tiles of level 0 at random, each connection as fast as it is answered; how many, once it is stopped. */

@@ -7,27 +7,14 @@ import pg from 'pg';
 import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { openCluster } from '../test/support/postgres.ts';
 import { adopt, endChild } from './children.ts';
-import { type Credentials, writeCredentials } from './credentials.ts';
-import { issueCredentials } from './issue.ts';
-import { type CpuTimes, cpuTimes, type ResidentMb, residentMb } from './process-usage.ts';
+import { type Credentials, issueCredentials, writeCredentials } from './credentials.ts';
+import { cpuTimes, residentMb } from './process-usage.ts';
 
 /** Signed calls go to the public listener, those of internal systems to the internal one. */
 export type ListenerName = 'public' | 'internal';
 
 /** A server that is measured. */
-export interface Server {
-  readonly name: string;
-  /** The ports of its listeners; undefined for one that it does not have. */
-  readonly ports: Readonly<Record<ListenerName, number | undefined>>;
-  readonly credentials: Credentials;
-  /** Processor time so far. */
-  cpuTimes(): CpuTimes;
-  residentMb(): ResidentMb;
-  /** The end of what it wrote to standard error. */
-  lastWords(): string;
-  /** Ends it and starts it again on its data; the milliseconds from the start of the process until it was ready. */
-  restart(): Promise<number>;
-}
+export type Server = Awaited<ReturnType<typeof startProcess>> & { readonly credentials: Credentials };
 
 /** How long a server may take to start before it counts as hung, in milliseconds. */
 const startMs = 30_000;
@@ -48,7 +35,7 @@ export async function startService(
     credentials,
     settings = {},
   }: { credentials?: Credentials; settings?: Readonly<Record<string, string>> } = {},
-): Promise<Server & { readonly readyMs: number }> {
+): Promise<Server> {
   if (credentials === undefined) mkdirSync(dataDir);
   const inherited = Object.entries(process.env).filter(([variable]) => !variable.startsWith('ARTSEAL_'));
   const started = await startProcess(name, {
@@ -69,11 +56,8 @@ export async function startService(
   return { ...started, credentials: issued };
 }
 
-/** A service on PostgreSQL. */
-type ServerOnPostgres = Server & { readonly databaseUrl: string };
-
 /** Starts the service of this checkout on a new PostgreSQL, which ends with this process. */
-export async function startOnPostgres(name: string, dataDir: string): Promise<ServerOnPostgres> {
+export async function startOnPostgres(name: string, dataDir: string) {
   const cluster = await openCluster({ fsync: true });
   const client = new pg.Client({ connectionString: cluster.url('postgres') });
   await client.connect();
@@ -114,11 +98,8 @@ interface ProcessStart {
   readonly dataDir: string;
 }
 
-/** Starts a process; the server that it is, and the milliseconds until it was ready. */
-async function startProcess(
-  name: string,
-  start: ProcessStart,
-): Promise<Omit<Server, 'credentials'> & { readonly readyMs: number }> {
+/** Starts a process. Returns the server that it is. */
+async function startProcess(name: string, start: ProcessStart) {
   const { command, cwd, env, dataDir } = start;
   const logFile = join(dataDir, 'stderr.log');
   const [program = '', ...words] = command;
@@ -139,14 +120,19 @@ async function startProcess(
   const pid = child.pid ?? 0;
   return {
     name,
+    /** The ports of its listeners; undefined for one that it does not have. */
     ports: { public: portIn(ready, 'public'), internal: portIn(ready, 'internal') },
+    /** The end of what it wrote to standard error. */
     lastWords,
+    /** Processor time so far. */
     cpuTimes: () => cpuTimes(pid),
     residentMb: () => residentMb(pid),
-    restart: async () => {
+    /** Ends it and starts it again on its data. Resolves to `readyMs` of the new process. */
+    restart: async (): Promise<number> => {
       await endChild(child);
       return (await startProcess(name, start)).readyMs;
     },
+    /** Milliseconds from the start of the process until it was ready. */
     readyMs,
   };
 }

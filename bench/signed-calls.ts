@@ -6,25 +6,14 @@ import { signedHeaders } from '../src/client/sign.ts';
 /** A platform. */
 type Signer = Parameters<typeof signedHeaders>[0];
 
-/** An answer. */
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
-type Send<T> = (by: Signer, method: string, target: string, content?: object) => Promise<T>;
+type Sent = [by: Signer, method: string, target: string, content?: object];
 
 /** Signed calls over connections that are kept. */
-export interface Calls {
-  readonly send: Send<Answer>;
-  /** Reads the answer without looking at it; its status. */
-  readonly drain: Send<number>;
-  end(): void;
-}
+export type Calls = ReturnType<typeof openCalls>;
 
-export function openCalls(port: number | undefined): Calls {
+export function openCalls(port: number | undefined) {
   const agent = new Agent({ keepAlive: true });
-  const begin: Send<IncomingMessage> = async (by, method, path, content) => {
+  const begin = async (...[by, method, path, content]: Sent): Promise<IncomingMessage> => {
     const body = content === undefined ? '' : JSON.stringify(content);
     const type = content === undefined ? {} : { 'Content-Type': 'application/json' };
     const headers = { ...type, ...signedHeaders(by, { method, target: path, body }) };
@@ -34,11 +23,12 @@ export function openCalls(port: number | undefined): Calls {
     return response;
   };
   return {
-    send: async (...sent) => {
+    send: async (...sent: Sent) => {
       const response = await begin(...sent);
       return { status: response.statusCode ?? 0, body: await text(response) };
     },
-    drain: async (...sent) => {
+    /** Reads the answer without looking at it; its status. */
+    drain: async (...sent: Sent) => {
       const response = await begin(...sent);
       response.resume();
       await once(response, 'end');

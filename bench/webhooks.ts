@@ -4,16 +4,14 @@ import type { ApiCredentials } from '../src/client/sign.ts';
 import { makeAuthority } from '../test/support/certificates.ts';
 import { artwork } from '../test/support/samples.ts';
 import { startLoad } from './generator.ts';
-import { comparisonLines, median } from './measurements.ts';
+import { comparisonLines, measureRounds, median, percentile } from './measurements.ts';
 import type { PlannedSending } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
 import { type Arrivals, type Receivers, startReceivers } from './receiving.ts';
-import { measureRounds } from './rounds.ts';
 import { ownProject, type Server, startService } from './servers.ts';
 import { openCalls } from './signed-calls.ts';
 
-/** How much is sent. */
-export interface WebhookPlan {
+interface WebhookPlan {
   /** Events that happen as fast as the rates of their platforms allow. */
   readonly events: number;
   readonly rounds: number;
@@ -116,12 +114,8 @@ async function measureLag(
     const answered = await fileAt(service, perS, filings);
     const arrivals = timesOf(await receivers.gather(filings * healthyOfEach));
     const { totalS } = cpuBetween(before, service.cpuTimes());
-    const lagsMs = Float64Array.from(
-      arrivals,
-      ([no, atMs]) => atMs - (answered.get(no) ?? Number.NaN),
-    ).sort();
-    const lag = (share: number) =>
-      `${Math.round(lagsMs[Math.floor(share * (lagsMs.length - 1))] ?? Number.NaN)} ms`;
+    const lagsMs = arrivals.map(([no, atMs]) => atMs - (answered.get(no) ?? Number.NaN));
+    const lag = (share: number) => `${Math.round(percentile(lagsMs, share))} ms`;
     const lagS = (newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()])) / 1_000;
     const columns = [
       `  ${title}, ${filings} events ${words}: ${lagsMs.length} deliveries`,

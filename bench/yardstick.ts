@@ -32,17 +32,7 @@ export interface Artwork {
 }
 
 /** The registry of a hand-written server. Its writes belong into a transaction that the server opens and commits. */
-export interface Registry {
-  readonly sqlite: Sqlite.Database;
-  /** The platform that signed a request; undefined if none did. */
-  authenticate(headers: IncomingHttpHeaders, request: Signed): Platform | undefined;
-  /** Spends the nonce and counts the call; the status of the error if it was spent before or no quota is left. */
-  admit(platform: Platform, nonce: string, nowS: number): 401 | 429 | undefined;
-  /** Files an artwork under the next number of the year; the documented answer. */
-  file(artwork: Artwork, platform: Platform, nowS: number): object;
-  /** The documented answer about a filing; undefined if there is none of that number. */
-  provenance(filingNo: string): object | undefined;
-}
+export type Registry = ReturnType<typeof openRegistry>;
 
 /** How long nonces are remembered, in seconds. */
 const nonceWindowS = 660;
@@ -68,7 +58,7 @@ const tables = `
   CREATE TABLE IF NOT EXISTS number_sequence (year INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT`;
 
 /** Opens the registry in a folder that has credentials, and makes its tables if they are not there. */
-export function openRegistry(dataDir: string): Registry {
+export function openRegistry(dataDir: string) {
   const sqlite = openDatabase(dataDir);
   const platforms = new Map(
     readCredentials(dataDir).keys.map(({ apiKey, apiSecret }, place): [string, Platform] => [
@@ -94,7 +84,8 @@ export function openRegistry(dataDir: string): Registry {
 
   return {
     sqlite,
-    authenticate: (headers, { method, url, body }) => {
+    /** The platform that signed a request; undefined if none did. */
+    authenticate: (headers: IncomingHttpHeaders, { method, url, body }: Signed) => {
       const platform = platforms.get(String(headers['x-api-key']));
       if (platform === undefined) return undefined;
       const message = `${method}${url}${hash('sha256', body, 'hex')}${headers['x-timestamp']}${headers['x-nonce']}`;
@@ -102,11 +93,13 @@ export function openRegistry(dataDir: string): Registry {
       const sent = Buffer.from(String(headers['x-signature']), 'hex');
       return sent.length === signature.length && timingSafeEqual(signature, sent) ? platform : undefined;
     },
-    admit: ({ id }, nonce, nowS) => {
+    /** Spends the nonce and counts the call; the status of the error if it was spent before or no quota is left. */
+    admit: ({ id }: Platform, nonce: string, nowS: number) => {
       if (!spend(id, nonce, Math.floor(nowS / nonceWindowS))) return 401;
       return countCall.run(id, timestampOf(nowS).slice(0, 7), monthlyQuota).changes === 0 ? 429 : undefined;
     },
-    file: ({ author, era, size, material, condition, price }, { id }, nowS) => {
+    /** Files an artwork under the next number of the year; the documented answer. */
+    file: ({ author, era, size, material, condition, price }: Artwork, { id }: Platform, nowS: number) => {
       const timestamp = timestampOf(nowS);
       const year = timestamp.slice(0, 4);
       const last = nextNumber.get(Number(year)) as number;
@@ -118,7 +111,8 @@ export function openRegistry(dataDir: string): Registry {
       insertRecord.run(number, timestamp.slice(0, 10));
       return { filingNo, status: 'SUBMITTED', chain, hash: digest, timestamp };
     },
-    provenance: (filingNo) => {
+    /** The documented answer about a filing; undefined if there is none of that number. */
+    provenance: (filingNo: string) => {
       const number = Number(filingNo.replace(/^AS-(\d{4})-(\d{6})$/, '$1$2'));
       const author = selectAuthor.get(number);
       if (author === undefined) return undefined;
