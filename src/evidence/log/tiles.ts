@@ -132,7 +132,8 @@ export const openReadLimits = { concurrent: 2, queued: 64 };
  * Executes store requests of unauthenticated callers, a few at a time, so that they cannot delay signed calls. Throws
  * UNAVAILABLE if the queue is full.
  */
-export function createOpenReads(execute: Execute, { concurrent, queued } = openReadLimits): Execute {
+export function createOpenReads(execute: Execute): Execute {
+  const { concurrent, queued } = openReadLimits;
   const limit = createKeyedLimit<'read'>({ perKey: concurrent });
   let reads = 0;
   return async (command) => {

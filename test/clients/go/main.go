@@ -18,7 +18,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// The leaves of the tree are "leaf 0", "leaf 1", and so on; of each size these indexes and older sizes are proven.
+// The leaves of the tree are "leaf 0", "leaf 1", and so on; of each size these indexes and older sizes are proven. Of the
+// latter there is a digest alone.
 const leaves = 600
 
 func indexes(size int64) []int64 { return []int64{0, size / 3, size / 2, size - 1} }
@@ -49,21 +50,12 @@ type proof struct {
 	Path  []string `json:"path"`
 }
 
-type tile struct {
-	Level  int    `json:"level"`
-	Place  int64  `json:"place"`
-	Width  int    `json:"width"`
-	SHA256 string `json:"sha256"`
-}
-
 type vectors struct {
 	Roots        map[string]string `json:"roots"`
 	AllRoots     string            `json:"sha256OfAllRoots"`
 	AllInclusion string            `json:"sha256OfInclusionProofs"`
 	AllConsist   string            `json:"sha256OfConsistencyProofs"`
 	Inclusion    []proof           `json:"inclusion"`
-	Consistency  []proof           `json:"consistency"`
-	Tiles        []tile            `json:"tiles"`
 	Vkeys        []string          `json:"vkeys"`
 	Note         string            `json:"note"`
 }
@@ -80,7 +72,7 @@ func print() {
 	var stored storage
 	var out vectors
 	out.Roots = map[string]string{}
-	out.Inclusion, out.Consistency = []proof{}, []proof{}
+	out.Inclusion = []proof{}
 	all, inclusion, consistency := sha256.New(), sha256.New(), sha256.New()
 	for size := int64(0); size <= leaves; size++ {
 		root := must(tlog.TreeHash(size, stored))
@@ -100,12 +92,8 @@ func print() {
 				}
 			}
 			for _, older := range olderSizes(size) {
-				path := must(tlog.ProveTree(size, older, stored))
-				for _, hash := range path {
+				for _, hash := range must(tlog.ProveTree(size, older, stored)) {
 					consistency.Write(hash[:])
-				}
-				if isKept {
-					out.Consistency = append(out.Consistency, proof{older, size, texts(path)})
 				}
 			}
 		}
@@ -114,10 +102,6 @@ func print() {
 	out.AllRoots = hex.EncodeToString(all.Sum(nil))
 	out.AllInclusion = hex.EncodeToString(inclusion.Sum(nil))
 	out.AllConsist = hex.EncodeToString(consistency.Sum(nil))
-	for _, t := range tlog.NewTiles(8, 0, leaves) {
-		sum := sha256.Sum256(must(tlog.ReadTileData(t, stored)))
-		out.Tiles = append(out.Tiles, tile{t.L, t.N, t.W, hex.EncodeToString(sum[:])})
-	}
 	root := must(tlog.TreeHash(leaves, stored))
 	text := fmt.Sprintf("log.example/go\n%d\n%s\n", leaves, base64.StdEncoding.EncodeToString(root[:]))
 	var signers []note.Signer

@@ -34,10 +34,10 @@ interface Received {
 }
 
 const arrived: AttemptResult = {
-  ...{ isDelivered: true, httpStatus: 200, answer: Buffer.from('ok'), error: null, isGone: false },
+  ...{ isDelivered: true, httpStatus: 200, answer: Buffer.from('ok'), error: null },
 };
 const failed: AttemptResult = {
-  ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it sent no response', isGone: false },
+  ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it sent no response' },
 };
 
 /** Endpoints that fail in every way, before and after they read the event, until `recover`. */

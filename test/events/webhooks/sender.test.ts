@@ -319,7 +319,7 @@ function createHeldAttempts() {
     end(over?: Partial<AttemptResult>): void;
   }[] = [];
   const delivered: AttemptResult = {
-    ...{ isDelivered: true, httpStatus: 204, answer: null, error: null, isGone: false },
+    ...{ isDelivered: true, httpStatus: 204, answer: null, error: null },
   };
   const attempt: Attempt = ({ webhookId }, { id }, signal) => {
     const { promise, resolve } = Promise.withResolvers<AttemptResult>();

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync, sign } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
 import type { PublishedCheckpoint } from '../../../src/evidence/log/publication.ts';
@@ -14,7 +13,7 @@ import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
-import { vkeyOf } from '../../support/note-keys.ts';
+import { noteKey, witnessKey } from '../../support/note-keys.ts';
 import { startWitness, type WitnessLie, type WitnessStandIn } from '../../support/witness-stand-in.ts';
 
 const origin = 'artseal.test/log';
@@ -35,10 +34,9 @@ interface Setting {
 async function prepare(t: TestContext, names: readonly string[], required = 0): Promise<Setting> {
   const store = await openStore(t, sqliteInThisThread);
   const by = await addPlatform(store, 'gallery');
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const vkey = vkeyOf(origin, 1, publicKey);
+  const key = noteKey(origin);
   const standIns = await Promise.all(names.map((name) => startWitness(t, name)));
-  for (const { logs } of standIns) logs.add(vkey);
+  for (const { logs } of standIns) logs.add(key.vkey);
   const clock = createManualClock();
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
@@ -48,15 +46,13 @@ async function prepare(t: TestContext, names: readonly string[], required = 0): 
     t.after(created.stop);
     return created;
   };
-  const keyId = Buffer.from(vkey.split('+')[1] ?? '', 'hex');
-  const signed = (text: string) => Buffer.concat([keyId, sign(null, Buffer.from(text), privateKey)]);
   return {
     ...{ clock, lines, standIns, restarted, witnesses: restarted() },
     grown: async () => {
       await fileOne(store, by);
       const { size, root } = await executorOf(store)({ kind: 'GetTree' });
       const text = `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
-      return { origin, size, root, note: `${text}\n— ${origin} ${signed(text).toString('base64')}\n` };
+      return { origin, size, root, note: key.sign(text) };
     },
   };
 }
@@ -182,10 +178,7 @@ test('the log says why a witness rejects the log, and what to do', async (t) => 
   const [known = ''] = witness.logs;
   const faults: readonly (readonly [fault: () => void, why: RegExp])[] = [
     [() => witness.logs.clear(), /does not know a log of this name.*evidence vkey.*404/],
-    [
-      () => witness.logs.add(vkeyOf(origin, 1, generateKeyPairSync('ed25519').publicKey)),
-      /verifier key of the log.*evidence vkey.*403/,
-    ],
+    [() => witness.logs.add(noteKey(origin).vkey), /verifier key of the log.*evidence vkey.*403/],
     [
       // It has seen another tree of this size.
       () =>
@@ -291,8 +284,7 @@ test('while required witnesses are missing, nothing is cosigned', async (t) => {
 });
 
 test('a key that is not the verifier key of a witness is rejected', () => {
-  const { publicKey } = generateKeyPairSync('ed25519');
-  assert.equal(readWitnessKey(vkeyOf('w.example/1', 4, publicKey)).name, 'w.example/1');
-  assert.throws(() => readWitnessKey(vkeyOf('w.example/1', 1, publicKey)), /type 4/);
+  assert.equal(readWitnessKey(witnessKey('w.example/1').vkey).name, 'w.example/1');
+  assert.throws(() => readWitnessKey(noteKey('w.example/1').vkey), /type 4/);
   assert.throws(() => readWitnessKey('w.example/1'), { kind: 'MALFORMED' });
 });

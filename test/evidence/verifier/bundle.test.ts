@@ -279,7 +279,10 @@ test('a time stamp belongs to a tree of the same log with the same leaf at the s
   const forged = log.proof(7, 15).replace(log.checkpoint(15), log.checkpoint(15).replace('\n15\n', '\n16\n'));
   assertFinding(stamped(forged), /^(BAD_SIGNATURE|NOT_INCLUDED): /);
   const other = new SmallLog('log.example/other');
-  assertFinding(stamped(log.proof(7, 15, other.checkpoint(15, log.tree().root(15)))), /^BAD_SIGNATURE: /);
+  assertFinding(
+    stamped(log.proof(7, 15, other.checkpoint(15, log.tree().root(15)))),
+    /^BAD_SIGNATURE: the checkpoint of the time stamp is of another log/,
+  );
   assertFinding(stamped(log.proof(7, 15), 'AAA'), /^MALFORMED: /);
   assertFinding({ ...good, timeStamp: { proof: log.proof(7, 15) } }, /^MALFORMED: timeStamp lacks token/);
 });

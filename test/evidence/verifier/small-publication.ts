@@ -35,14 +35,10 @@ function entry(data: string): Buffer {
 
 /** Three digits an element: 1234067 is x001/x234/067. */
 function pathOf(place: number): string {
-  const [last = '', ...before] = String(place).padStart(9, '0').match(/.../g)?.reverse() ?? [];
-  const groups =
-    before
-      .reverse()
-      .join('')
-      .replace(/^(000)+/, '')
-      .match(/.../g) ?? [];
-  return [...groups.map((group) => `x${group}`), last].join('/');
+  const digits = String(place)
+    .padStart(9, '0')
+    .replace(/^(000)+(?=...)/, '');
+  return digits.replaceAll(/...(?!$)/g, 'x$&/');
 }
 
 /** Writes a publication to a folder. */

@@ -92,17 +92,11 @@ test('a wrong time stamp is a bad signature', async () => {
   }
 });
 
-test('a valid token over another checkpoint, another leaf or another log proves nothing', async () => {
+test('a valid token over another checkpoint proves nothing', async () => {
   const good = await stamp(stampedProof, authority);
   const token = good.timeStamp?.token ?? '';
   const moved = { ...good, timeStamp: { proof: log.proof(index, 8), token } };
   assert.match(String(await stamped(moved)), /over something else than this checkpoint/);
-  const otherLeaf = { ...good, timeStamp: { proof: log.proof(index + 1, 7), token } };
-  assert.match(verdict(otherLeaf), /^NOT_INCLUDED/);
-  const stranger = new SmallLog('other.example/log');
-  stranger.leaves.push(...log.leaves);
-  const foreign = await stamp(stranger.proof(index, 7), authority);
-  assert.match(verdict(foreign), /^BAD_SIGNATURE: the checkpoint of the time stamp is of another log/);
 });
 
 test('a stamped checkpoint of a retired key is accepted, but not a forged signature of a given key', async () => {
