@@ -46,20 +46,12 @@ export interface OutgoingRequest {
   readonly signal: AbortSignal;
 }
 
-interface EndpointResponse {
-  readonly status: number;
-  /** The first `responseBytesMax` bytes, not decompressed. */
-  readonly body: Buffer;
-  /** The header, unparsed. */
-  readonly retryAfter: string | undefined;
-}
-
 /**
  * A response of any status, or none. `why` is for the platform, a clause about its endpoint ("it refuses connections").
  * `detail` is for the operator only: it may have addresses. A failed request may have arrived.
  */
 export type OutgoingResult =
-  | ({ readonly kind: 'ANSWERED' } & EndpointResponse)
+  | Awaited<ReturnType<typeof exchange>>
   | { readonly kind: 'FAILED'; readonly why: string; readonly detail: string | undefined };
 
 /** See `createOutgoing`. */
@@ -98,7 +90,7 @@ export function createOutgoing(dependencies: OutgoingDependencies) {
   const agent = createKeepingAgent(secure.createConnection);
   const closed = new AbortController();
 
-  async function send(request: OutgoingRequest, signal: AbortSignal): Promise<EndpointResponse> {
+  async function send(request: OutgoingRequest, signal: AbortSignal): Promise<OutgoingResult> {
     if (URL.parse(request.url)?.protocol === 'http:') return exchange(plain, { ...request, signal });
     try {
       return await exchange({ agent }, { ...request, signal });
@@ -116,8 +108,7 @@ export function createOutgoing(dependencies: OutgoingDependencies) {
       const stopped = AbortSignal.any([request.signal, closed.signal]);
       const timeout = { ms: outgoingTimeoutMs, reason: timedOut, stopped };
       try {
-        const response = await withTimeout(clock, timeout, (signal) => send(request, signal));
-        return { kind: 'ANSWERED', ...response };
+        return await withTimeout(clock, timeout, (signal) => send(request, signal));
       } catch (error) {
         const { message, detail } = deliveryError(error);
         return { kind: 'FAILED', why: message, detail };
@@ -177,7 +168,7 @@ class StaleConnectionError extends Error {}
 async function exchange(
   connecting: Pick<ClientRequestArgs, 'agent' | 'createConnection'>,
   { url, headers, body, signal }: OutgoingRequest,
-): Promise<EndpointResponse> {
+) {
   const options: ConnectingOptions = {
     method: 'POST',
     headers: { ...headers, 'accept-encoding': 'identity' },
@@ -190,8 +181,11 @@ async function exchange(
   request.end(body);
   const response = await responding;
   return {
+    kind: 'ANSWERED' as const,
     status: response.statusCode as number,
+    /** The first `responseBytesMax` bytes, not decompressed. */
     body: await firstBytes(response),
+    /** The header, unparsed. */
     retryAfter: response.headers['retry-after'],
   };
 }

@@ -14,35 +14,13 @@ const keyIdBytes = 4;
 const publicKeyBytes = 32;
 
 /** A signed note. Its signatures are not verified. */
-export interface Note {
-  /** The whole note. */
-  readonly note: string;
-  /** The text that is signed, with its final newline. */
-  readonly text: string;
-  readonly signatures: readonly NoteSignature[];
-}
+type Note = ReturnType<typeof readNote>;
 
 /** A signature line of a note. */
-interface NoteSignature {
-  readonly keyName: string;
-  /** 8 hex digits. */
-  readonly keyId: string;
-  /** The bytes after the key ID. */
-  readonly signature: Uint8Array;
-}
+type NoteSignature = ReturnType<typeof readSignature>;
 
 /** A key that verifies signatures of notes. */
-export interface VerifierKey {
-  /** `<name>+<key ID>+<base64>`. */
-  readonly vkey: string;
-  readonly name: string;
-  /** 8 hex digits. */
-  readonly id: string;
-  /** One of `signatureTypes`. */
-  readonly type: number;
-  /** 32 bytes. */
-  readonly publicKey: Uint8Array;
-}
+export type VerifierKey = ReturnType<typeof verifierKeyOf>;
 
 /** Signature types. */
 export const signatureTypes = {
@@ -54,8 +32,8 @@ export const signatureTypes = {
 
 const keyName = /^[^\p{White_Space}+]+$/u;
 
-/** Makes the verifier key of an Ed25519 public key. */
-export function verifierKeyOf(name: string, type: number, publicKey: Uint8Array): VerifierKey {
+/** Makes the verifier key of an Ed25519 public key of 32 bytes; `type` is one of `signatureTypes`, `id` has 8 hex digits. */
+export function verifierKeyOf(name: string, type: number, publicKey: Uint8Array) {
   const material = Uint8Array.of(type, ...publicKey);
   const id = hex(sha256Of(utf8(`${name}\n`), material).subarray(0, keyIdBytes));
   return { vkey: `${name}+${id}+${base64(material)}`, name, id, type, publicKey };
@@ -81,7 +59,7 @@ export function readVerifierKey(vkey: string): VerifierKey {
 }
 
 /** Reads a note. Throws VerificationFailure MALFORMED; `what` names the note in the message. */
-export function readNote(note: string, what: string): Note {
+export function readNote(note: string, what: string) {
   if (note.length > noteLengthMax) throw malformed(`${what} is longer than ${noteLengthMax} characters`);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: notes must not contain them.
   if (!note.isWellFormed() || /[\u0000-\u0009\u000b-\u001f]/.test(note)) {
@@ -93,16 +71,18 @@ export function readNote(note: string, what: string): Note {
   const lines = note.slice(end + 1, -1).split('\n');
   if (lines.length > signaturesMax) throw malformed(`${what} has more than ${signaturesMax} signatures`);
   const signatures = lines.map((line) => readSignature(line, what));
+  /** `note` is the whole note, and `text` what is signed, with its final newline. */
   return { note, text: note.slice(0, end), signatures };
 }
 
 /** Reads a signature line without its newline. Throws VerificationFailure MALFORMED. */
-export function readSignature(line: string, what: string): NoteSignature {
+export function readSignature(line: string, what: string) {
   const [, name = '', encoded = ''] = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line) ?? [];
   if (!keyName.test(name)) throw malformed(`a signature line of ${what} is not: dash, name, base64`);
   const bytes = readBase64(encoded, `a signature of ${what}`);
   if (bytes.length <= keyIdBytes) throw malformed(`a signature of ${what} is too short`);
-  return { keyName: name, keyId: hex(bytes.subarray(0, keyIdBytes)), signature: bytes.subarray(keyIdBytes) };
+  const keyId = hex(bytes.subarray(0, keyIdBytes));
+  return { keyName: name, keyId, signature: bytes.subarray(keyIdBytes) };
 }
 
 /** Writes a signature line, with its newline. */
@@ -213,18 +193,12 @@ export function readCosignature(
 }
 
 /** A proof that a leaf is in a tree (c2sp.org/tlog-proof). It is not verified. */
-export interface LogProof {
-  /** From 0. */
-  readonly index: number;
-  /** The inclusion path: the sibling of the leaf first. */
-  readonly path: readonly Uint8Array[];
-  readonly checkpoint: Checkpoint;
-}
+export type LogProof = ReturnType<typeof readLogProof>;
 
 const proofHeader = 'c2sp.org/tlog-proof@v1';
 
 /** Reads a proof without extra data. Throws VerificationFailure MALFORMED; `what` names the proof in the message. */
-export function readLogProof(text: string, what: string): LogProof {
+export function readLogProof(text: string, what: string) {
   const end = text.indexOf('\n\n');
   const [header, indexLine = '', ...hashes] = text.slice(0, Math.max(end, 0)).split('\n');
   if (header !== proofHeader) throw malformed(`${what} does not begin with the line ${proofHeader}`);
@@ -232,7 +206,9 @@ export function readLogProof(text: string, what: string): LogProof {
     throw malformed(`the second line of ${what} is not the index of the leaf`);
   if (hashes.length > proofHashesMax) throw malformed(`${what} has more than ${proofHashesMax} hashes`);
   return {
+    /** From 0. */
     index: readDecimal(indexLine.slice('index '.length), `the index of ${what}`),
+    /** The inclusion path: the sibling of the leaf first. */
     path: hashes.map((line) => readHash(line, `a hash of ${what}`)),
     checkpoint: readCheckpoint(text.slice(end + 2), `the checkpoint of ${what}`),
   };

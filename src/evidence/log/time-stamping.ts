@@ -74,17 +74,14 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): { sto
     await execute({ kind: 'KeepTimeStamp', size, note, publishedAtS, timeStamp: token });
   }
 
-  /** Whether an earlier process stamped a checkpoint that covers this one. */
-  async function isStamped({ size }: PublishedCheckpoint): Promise<boolean> {
-    return (await execute({ kind: 'FindTimeStamp', leafIndex: size - 1 })) !== undefined;
-  }
-
   async function stampNewest(): Promise<void> {
     pauseMs = timeStampLimits.lookMs;
     const checkpoint = publication.current();
     if (checkpoint === undefined || checkpoint.size <= stampedSize) return;
     try {
-      if (!(await isStamped(checkpoint))) await stamp(checkpoint);
+      // An earlier process may have stamped a checkpoint that covers this one.
+      const stamped = await execute({ kind: 'FindTimeStamp', leafIndex: checkpoint.size - 1 });
+      if (stamped === undefined) await stamp(checkpoint);
       if (fault !== undefined) log.info({ url: terms.url }, 'the evidence log is time stamped again');
       fault = undefined;
       stampedSize = checkpoint.size;

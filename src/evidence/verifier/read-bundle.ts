@@ -1,8 +1,8 @@
-import { type LogProof, readLogProof } from '../formats/checkpoint.ts';
+import { readLogProof } from '../formats/checkpoint.ts';
 import { readBase64, readHex } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
-import { membersOf, readObject } from './json.ts';
-import { type EvidenceRecord, type Leaf, readLeaf, readRecord } from './record.ts';
+import { type JsonObject, membersOf, readObject } from './json.ts';
+import { readLeaf, readRecord } from './record.ts';
 
 /** Characters of a bundle at most: a record has a few thousand, a checkpoint some hundred. */
 export const bundleLengthMax = 1024 * 1024;
@@ -11,30 +11,13 @@ const bundleFormat = 'artseal-evidence';
 const bundleVersion = 1;
 
 /** An evidence bundle. It is not verified. */
-export interface Bundle {
-  /** The canonical JSON that was hashed, and its members. */
-  readonly recordText: string;
-  readonly record: EvidenceRecord;
-  /** 32 bytes each. */
-  readonly hash: Uint8Array;
-  readonly salt: Uint8Array;
-  /** The data of the leaf, and its members. */
-  readonly leafText: string;
-  readonly leaf: Leaf;
-  readonly proof: LogProof;
-  readonly timeStamp: TimeStamp | undefined;
-}
+export type Bundle = ReturnType<typeof readBundle>;
 
 /** The statement of a time-stamping authority that a checkpoint with this leaf existed. It is not verified. */
-export interface TimeStamp {
-  /** The proof that the leaf is in the stamped checkpoint. */
-  readonly proof: LogProof;
-  /** DER of an RFC 3161 TimeStampToken over the text of that checkpoint. */
-  readonly token: Uint8Array;
-}
+export type TimeStamp = ReturnType<typeof readTimeStamp>;
 
 /** Reads a bundle with exactly its members, each in its only form. Throws VerificationFailure MALFORMED. */
-export function readBundle(text: string): Bundle {
+export function readBundle(text: string) {
   if (text.length > bundleLengthMax)
     throw malformed(`the bundle is longer than ${bundleLengthMax} characters`);
   if (!/^[ \t\n\r]*\{/.test(text))
@@ -54,8 +37,10 @@ export function readBundle(text: string): Bundle {
     salt: readHex(members.text('salt'), 32, 'salt'),
     proof: readLogProof(members.text('proof'), 'the proof'),
     timeStamp: object.has('timeStamp') ? readTimeStamp(members.object('timeStamp')) : undefined,
+    /** The canonical JSON that was hashed, and its members. */
     recordText,
     record: readRecord(recordText),
+    /** The data of the leaf, and its members. */
     leafText,
     leaf: readLeaf(leafText, 'the leaf'),
   };
@@ -68,10 +53,12 @@ function beginningOf(text: string): string {
   return `it begins with ${JSON.stringify(text.slice(0, 20))}`;
 }
 
-function readTimeStamp(object: Parameters<typeof membersOf>[0]): TimeStamp {
+function readTimeStamp(object: JsonObject) {
   const members = membersOf(object, ['proof', 'token'], 'timeStamp');
   return {
+    /** The proof that the leaf is in the stamped checkpoint. */
     proof: readLogProof(members.text('proof'), 'the proof of the time stamp'),
+    /** DER of an RFC 3161 TimeStampToken over the text of that checkpoint. */
     token: readBase64(members.text('token'), 'the token of the time stamp'),
   };
 }

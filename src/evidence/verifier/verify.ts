@@ -8,16 +8,9 @@ import {
 import { hex, isSame, utf8 } from '../formats/encoding.ts';
 import { badSignature, type FailureKind, forked, mismatch, VerificationFailure } from '../formats/failure.ts';
 import { isIncluded, leafHash, sha256Of } from '../formats/tree.ts';
-import { type Bundle, readBundle, type TimeStamp } from './read-bundle.ts';
-import type { EvidenceRecord, RecordLeaf } from './record.ts';
-import {
-  type Cosignature,
-  checkDated,
-  cosignaturesOf,
-  instant,
-  isSameTree,
-  type WitnessPolicy,
-} from './seen.ts';
+import { type Bundle, readBundle } from './read-bundle.ts';
+import type { RecordLeaf } from './record.ts';
+import { checkDated, cosignaturesOf, instant, isSameTree, type WitnessPolicy } from './seen.ts';
 
 /** What the verifier trusts. */
 export interface Trust {
@@ -30,24 +23,7 @@ export interface Trust {
 }
 
 /** What a bundle proves. */
-export interface Proven {
-  readonly record: EvidenceRecord;
-  /** 64 hex digits. */
-  readonly hash: string;
-  /** When the log says that it added the record, Unix seconds. */
-  readonly timeS: number;
-  /** The index of the leaf, from 0. */
-  readonly index: number;
-  readonly checkpoint: Checkpoint;
-  /** The given keys that signed the checkpoint. */
-  readonly signers: readonly VerifierKey[];
-  /** Whether it is the tree of the pin; undefined if none was given. */
-  readonly isOfPin: boolean | undefined;
-  /** The cosignatures of given witnesses. */
-  readonly cosignatures: readonly Cosignature[];
-  /** The time stamp of the bundle. Its checkpoint was verified, its token was not. */
-  readonly timeStamp: TimeStamp | undefined;
-}
+export type Proven = ReturnType<typeof prove>;
 
 /** What a bundle proves, or why it proves nothing. */
 type Verdict =
@@ -72,7 +48,7 @@ export function verifyBundle(text: string, trust: Trust): Verdict {
 }
 
 /** Verifies a bundle that was read. Throws VerificationFailure. */
-export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
+export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust) {
   const { record, proof, timeStamp } = bundle;
   const leaf = matchingLeaf(bundle);
   checkIncluded(bundle, proof, 'the checkpoint');
@@ -84,12 +60,17 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
   return {
     record,
     hash: hex(bundle.hash),
+    /** When the log says that it added the record, Unix seconds. */
     timeS: leaf.timeS,
     index: proof.index,
     checkpoint: proof.checkpoint,
+    /** The given keys that signed the checkpoint. */
     signers,
+    /** Those of given witnesses. */
     cosignatures,
+    /** Whether it is the tree of the pin; undefined if none was given. */
     isOfPin: pin && isSameTree(pin, proof.checkpoint),
+    /** The time stamp of the bundle. Its checkpoint was verified, its token was not. */
     timeStamp,
   };
 }
