@@ -124,8 +124,7 @@ export async function rootsFromTiles(
     return { older: nodeHash(left.older, right.older), newer: nodeHash(left.newer, right.newer) };
   }
 
-  const roots = await rootsOf(0, newer);
-  return older === 0 ? { ...roots, older: emptyRoot } : roots;
+  return older === 0 ? { older: emptyRoot, newer: await hashOf(0, newer) } : rootsOf(0, newer);
 }
 
 /** Returns the root over hashes of one level. Their number is a power of two. */
