@@ -76,33 +76,22 @@ test('the packed package serves and calls in an empty project, on older Nodes to
   }
   const source = join(folder, 'source');
   copyProject(source);
-  await run('npm', ['run', '--silent', 'build:package'], {
-    cwd: source,
-    env: { ...process.env, ARTSEAL_COMMIT: commit },
-  });
+  const building = { cwd: source, env: { ...process.env, ARTSEAL_COMMIT: commit } };
+  await run('npm', ['run', '--silent', 'build:package'], building);
 
   const project = join(folder, 'empty');
   mkdirSync(project);
-  writeFileSync(
-    join(project, 'package.json'),
-    JSON.stringify({ name: 'empty', private: true, type: 'module' }),
-  );
+  writeFileSync(join(project, 'package.json'), '{"name":"empty","private":true,"type":"module"}');
   const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
   const archive = join(source, 'dist', `artseal-${version}.tgz`);
   await run('npm', ['install', ...npmFlags, archive, '@types/node@22.19.3'], { cwd: project });
 
   // The compiler checks the declarations, and a program that uses them.
   copyFileSync(join(import.meta.dirname, 'package', 'calls.ts'), join(project, 'calls.ts'));
-  const strict = [
-    '--strict',
-    '--exactOptionalPropertyTypes',
-    '--noUncheckedIndexedAccess',
-    '--skipLibCheck',
-    'false',
-  ];
+  const checks = '--strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false';
   const language = ['--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', 'node'];
   const compiler = join(projectFolder, 'node_modules', '.bin', 'tsc');
-  await run(compiler, ['calls.ts', ...strict, ...language], { cwd: project });
+  await run(compiler, ['calls.ts', ...checks.split(' '), ...language], { cwd: project });
 
   const bin = (name: keyof typeof runtimes) =>
     name === 'node26' ? join(process.execPath, '..') : join(nodes, 'node_modules', name, 'bin');

@@ -8,22 +8,15 @@ import { createManualClock } from '../support/clock.ts';
 /** A feed, and functions that report events to it. */
 function openFeed() {
   const clock = createManualClock();
-  let report: EventListener = () => assert.fail('Nobody listens.');
-  let isListening = false;
+  const listeners = new Set<EventListener>();
   const onEvents = (listener: EventListener) => {
-    report = listener;
-    isListening = true;
-    return () => {
-      isListening = false;
-    };
+    listeners.add(listener);
+    return () => listeners.delete(listener);
   };
-  const feed = createFeed({ onEvents }, clock);
-  return {
-    clock,
-    feed,
-    happen: (...ids: number[]) => report(ids),
-    isListening: () => isListening,
+  const happen = (...ids: number[]) => {
+    for (const report of listeners) report(ids);
   };
+  return { clock, feed: createFeed({ onEvents }, clock), happen, isListening: () => listeners.size > 0 };
 }
 
 /** Whether a promise settles without time passing. */

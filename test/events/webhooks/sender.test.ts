@@ -11,7 +11,7 @@ import { sealUrl } from '../../../src/keys/sealed-secrets.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { type Command, type Execute, perform, type Store } from '../../../src/store/store.ts';
-import type { StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
+import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { deliveriesOf, findWebhook, nameOf } from '../../store/promises/endpoints.ts';
 import { addPlatform, fileOne, frozen, noon, resolved } from '../../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
@@ -352,13 +352,12 @@ test('a dead endpoint has one request in flight, and delays no other endpoint', 
   const { attempt, held } = createHeldAttempts();
   const claims: unknown[] = [];
   let deadId: number | undefined;
-  const throughExecute = (execute: Execute): Execute =>
-    (async (command: Command) => {
-      if (command.kind === 'ClaimDeliveries' && command.id === deadId)
-        claims.push([command.limit, command.underWay.length]);
-      return execute(command);
-    }) as Execute;
-  const sending = await startSending(t, { attempt, throughExecute });
+  const around = (command: Command, execute: Execute) => {
+    if (command.kind === 'ClaimDeliveries' && command.id === deadId)
+      claims.push([command.limit, command.underWay.length]);
+    return execute(command);
+  };
+  const sending = await startSending(t, { attempt, around });
   const { store, sender, clock } = sending;
   const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
   const deadOne = await addEndpoint(store, gallery);
@@ -436,16 +435,13 @@ test('a limited part of the backlog of a slow endpoint is in memory', async (t) 
   const { attempt, held } = createHeldAttempts();
   const events = 600;
   let most = 0;
-  const throughExecute = (execute: Execute): Execute =>
-    (async (command: Command) => {
-      const result = await execute(command);
-      if (command.kind === 'ClaimDeliveries') {
-        const { due } = result as WebhookWork;
-        most = Math.max(most, command.underWay.length + due.length);
-      }
-      return result;
-    }) as Execute;
-  const { store, sender, clock } = await startSending(t, { attempt, throughExecute });
+  const around = async (command: Command, execute: Execute) => {
+    if (command.kind !== 'ClaimDeliveries') return execute(command);
+    const work = await execute(command);
+    most = Math.max(most, command.underWay.length + work.due.length);
+    return work;
+  };
+  const { store, sender, clock } = await startSending(t, { attempt, around });
   const gallery = await addPlatform(store, 'gallery');
   const webhook = await addEndpoint(store, gallery);
   const filings = Array.from({ length: events }, () => fileOne(store, gallery));
@@ -516,15 +512,14 @@ test('an idle sender stops at once', async (t) => {
 test('while the store fails the sender waits, and loses nothing', async (t) => {
   let isFailing = false;
   let errors = 0;
-  const throughExecute = (execute: Execute): Execute =>
-    (async (command) => {
-      if (!isFailing) return execute(command);
-      errors += 1;
-      // A failed request may have taken effect: every other one does.
-      if (errors % 2 === 0) await execute(command);
-      throw unavailable('The store fails.');
-    }) as Execute;
-  const { store, gallery, webhook, arrivals, until, pass, log } = await openAll(t, { throughExecute });
+  const around = async (command: Command, execute: Execute) => {
+    if (!isFailing) return execute(command);
+    errors += 1;
+    // A failed request may have taken effect: every other one does.
+    if (errors % 2 === 0) await execute(command);
+    throw unavailable('The store fails.');
+  };
+  const { store, gallery, webhook, arrivals, until, pass, log } = await openAll(t, { around });
   await fileOne(store, gallery);
   await until(() => arrivals.length === 1);
   isFailing = true;

@@ -10,7 +10,7 @@ import { createKeyRing } from '../../../src/keys/key-ring.ts';
 import { sealUrl } from '../../../src/keys/sealed-secrets.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EventWithCaller } from '../../../src/store/event-commands.ts';
-import { type Execute, executorOf, type Store } from '../../../src/store/store.ts';
+import { type Command, type Execute, executorOf, type Store } from '../../../src/store/store.ts';
 import type { NewWebhook, StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addWebhook, crashCopy, noon, openStore } from '../../store/promises/fixtures.ts';
@@ -67,8 +67,8 @@ export interface SendingOptions {
   readonly random?: () => number;
   /** By default those of the store. */
   readonly requestsInFlight?: () => number;
-  /** Wraps the store. */
-  readonly throughExecute?: (execute: Execute) => Execute;
+  /** Executes a command in place of the store. */
+  readonly around?: (command: Command, execute: Execute) => Promise<unknown>;
   readonly clock?: ManualClock;
   readonly dataDir?: string;
 }
@@ -80,7 +80,7 @@ type Scope = Pick<TestContext, 'after'>;
 
 /** Opens a store and starts to send. */
 export async function startSending(test: Scope, options: SendingOptions): Promise<Sending> {
-  const { random = () => 0, throughExecute = (execute) => execute } = options;
+  const { random = () => 0, around = (command, execute) => execute(command) } = options;
   const { clock = createManualClock(noon.atMs), dataDir = temporaryFolder(test) } = options;
   const store = await openStore(test, sqliteInThisThread, dataDir);
   let isKilled = false;
@@ -97,7 +97,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
       if (isKilled) await never;
     }
   };
-  const through = throughExecute(executorOf(store));
+  const through = (async (command: Command) => around(command, executorOf(store))) as Execute;
   const execute: Execute = (command) =>
     isKilled
       ? never

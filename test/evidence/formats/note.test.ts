@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import {
   findSigners,
   readCheckpoint,
+  readLogProof,
   readNote,
   readVerifierKey,
 } from '../../../src/evidence/formats/checkpoint.ts';
@@ -111,3 +112,21 @@ for (const [what, from, to] of [
   test(`a checkpoint with ${what} is malformed`, () => {
     assert.throws(() => readCheckpoint(sofa.replace(from, to), 'the checkpoint'), isMalformed);
   });
+
+test('the examples of c2sp.org/tlog-checkpoint and tlog-cosignature are read', () => {
+  const cosignature =
+    'jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==';
+  const note = `${sofa}— witness.example.com/w1 ${cosignature}\n`;
+  const checkpoint = readCheckpoint(note, 'the checkpoint');
+  assert.deepEqual([checkpoint.origin, checkpoint.size], ['example.com/behind-the-sofa', 20_852_163]);
+  assert.equal(Buffer.from(checkpoint.root).toString('base64'), hash);
+  assert.deepEqual(
+    checkpoint.signatures.map(({ keyName, keyId, signature: { length } }) => [keyName, keyId, length]),
+    [
+      ['example.com/behind-the-sofa', '033de0ae', 64],
+      ['witness.example.com/w1', '8d66cf3f', 72],
+    ],
+  );
+  const proof = readLogProof(`c2sp.org/tlog-proof@v1\nindex 73894\n${hash}\n\n${note}`, 'the proof');
+  assert.deepEqual([proof.index, proof.path.length, proof.checkpoint.size], [73_894, 1, 20_852_163]);
+});

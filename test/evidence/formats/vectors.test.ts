@@ -3,12 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import {
-  logSignersOf,
-  readCheckpoint,
-  readLogProof,
-  readVerifierKey,
-} from '../../../src/evidence/formats/checkpoint.ts';
+import { logSignersOf, readCheckpoint, readVerifierKey } from '../../../src/evidence/formats/checkpoint.ts';
 import { isIncluded, nodeHash } from '../../../src/evidence/formats/tree.ts';
 import { noteKey } from '../../support/note-keys.ts';
 import { createTree, hashOfLeaf, SmallLog } from '../verifier/small-log.ts';
@@ -127,28 +122,4 @@ test('the log of these tests signs byte for byte like golang.org/x/mod/sumdb/not
     vectors.vkeys,
   );
   assert.equal(new SmallLog('log.example/go', keys).checkpoint(600, tree.root(600)), vectors.note);
-});
-
-test('the examples of c2sp.org/tlog-checkpoint and tlog-cosignature are read', () => {
-  const root = 'CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=';
-  const signature =
-    'Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=';
-  const cosignature =
-    'jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==';
-  const note =
-    `example.com/behind-the-sofa\n20852163\n${root}\n\n\u2014 example.com/behind-the-sofa ${signature}\n` +
-    `\u2014 witness.example.com/w1 ${cosignature}\n`;
-  const checkpoint = readCheckpoint(note, 'the checkpoint');
-  assert.deepEqual([checkpoint.origin, checkpoint.size], ['example.com/behind-the-sofa', 20_852_163]);
-  assert.equal(Buffer.from(checkpoint.root).toString('base64'), root);
-  assert.deepEqual(
-    checkpoint.signatures.map(({ keyName, keyId, signature: { length } }) => [keyName, keyId, length]),
-    [
-      ['example.com/behind-the-sofa', '033de0ae', 64],
-      ['witness.example.com/w1', '8d66cf3f', 72],
-    ],
-  );
-  const hash = 'gSKyXoYZUgZ6jduWYrkDOARinOMGJveXjgMkBTcdPlQ=';
-  const proof = readLogProof(`c2sp.org/tlog-proof@v1\nindex 73894\n${hash}\n\n${note}`, 'the proof');
-  assert.deepEqual([proof.index, proof.path.length, proof.checkpoint.size], [73_894, 1, 20_852_163]);
 });

@@ -120,13 +120,8 @@ export function filingAt(
 /** The TRANSFER of a filing with that sequence. */
 export function transferAt(timeS: number, number: string, sequence: number): SmallRecord {
   const at = new Date((timeS + 8 * 3600) * 1000).toISOString().slice(0, 10);
-  return {
-    kind: 'TRANSFER',
-    number,
-    sequence,
-    timeS,
-    text: sortedJson({ at, event: 'TRANSFER', filingNo: number, sequence }),
-  };
+  const text = sortedJson({ at, event: 'TRANSFER', filingNo: number, sequence });
+  return { kind: 'TRANSFER', number, sequence, timeS, text };
 }
 
 /** JSON with the members in order. */
@@ -164,14 +159,8 @@ export function actAt(
   sequence: number,
   detail: Readonly<Record<string, unknown>>,
 ): string {
-  return sortedJson({
-    detail: JSON.parse(sortedJson(detail)),
-    kind,
-    number: 'LOG',
-    sequence,
-    time: timeS,
-    version: 1,
-  });
+  const members = { kind, number: 'LOG', sequence, time: timeS, version: 1 };
+  return sortedJson({ ...members, detail: JSON.parse(sortedJson(detail)) });
 }
 
 /** A log that is signed with these keys. */
@@ -234,25 +223,17 @@ export class SmallLog {
   /** The tlog-proof of a leaf. */
   proof(index: number, size = this.leaves.length, checkpoint = this.checkpoint(size)): string {
     const path = this.tree().inclusion(index, size);
-    const lines = [
-      'c2sp.org/tlog-proof@v1',
-      `index ${index}`,
-      ...path.map((hash) => hash.toString('base64')),
-    ];
-    return `${lines.join('\n')}\n\n${checkpoint}`;
+    const hashes = path.map((hash) => `${hash.toString('base64')}\n`).join('');
+    return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes}\n${checkpoint}`;
   }
 
   /** The bundle of a record that was appended. */
   bundle(index: number, size = this.leaves.length): SmallBundle {
     const { record, salt } = this.#records.get(index) ?? { record: filingAt(0), salt: Buffer.alloc(32) };
+    const [hash, saltText] = [sha256(record.text).toString('hex'), Buffer.from(salt).toString('hex')];
     return {
-      format: 'artseal-evidence',
-      version: 1,
-      record: record.text,
-      hash: sha256(record.text).toString('hex'),
-      salt: Buffer.from(salt).toString('hex'),
-      leaf: this.leaves[index] ?? '',
-      proof: this.proof(index, size),
+      ...{ format: 'artseal-evidence', version: 1, record: record.text, hash, salt: saltText },
+      ...{ leaf: this.leaves[index] ?? '', proof: this.proof(index, size) },
     };
   }
 }
