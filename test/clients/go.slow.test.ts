@@ -11,17 +11,6 @@ import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** A claim that golang.org/x/mod/sumdb/{tlog,note} check: `claim` of test/clients/go/main.go. */
-interface GoClaim {
-  readonly vkeys: readonly string[];
-  /** A checkpoint. */
-  readonly note: string;
-  readonly leaf: string;
-  readonly index: number;
-  /** Hashes in hex. */
-  readonly path: readonly string[];
-}
-
 /**
  * Builds the program of test/clients/go into a folder, without a download. `skip` is the reason if it cannot be built, else
  * false.
@@ -48,8 +37,8 @@ function buildGoProgram(folder: string): { readonly program: string; readonly sk
   throw new Error(stderr);
 }
 
-/** The output of the program for a claim, `good` or the fault, and its exit code. */
-function checkByGo(program: string, claim: GoClaim): [said: string, code: number | null] {
+/** The output of the program for a claim, as its `claim` has it: `good` or the fault, and its exit code. */
+function checkByGo(program: string, claim: object): [said: string, code: number | null] {
   const { stdout, status } = spawnSync(program, ['check'], {
     input: JSON.stringify(claim),
     encoding: 'utf8',

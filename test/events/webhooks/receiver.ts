@@ -33,15 +33,7 @@ export const localEndpoints = {
 };
 
 /** A server. */
-export interface Receiver {
-  readonly port: number;
-  /** How many connections were made to it. */
-  connections(): number;
-  /** Those that it holds. */
-  readonly sockets: ReadonlySet<Socket>;
-  /** How many bytes arrived over connections that have ended. */
-  receivedBytes(): number;
-}
+export type Receiver = Awaited<ReturnType<typeof startServer>>;
 
 /** Where a server listens: by default at any port of 127.0.0.1. */
 interface ListenAddress {
@@ -54,7 +46,7 @@ export async function startServer(
   test: Scope,
   server: Server,
   { host = '127.0.0.1', port = 0 }: ListenAddress = {},
-): Promise<Receiver> {
+) {
   const sockets = new Set<Socket>();
   let [connections, receivedBytes] = [0, 0];
   server.on('connection', (socket: Socket) => {
@@ -74,8 +66,13 @@ export async function startServer(
     for (const socket of sockets) socket.destroy();
   });
   return {
-    ...{ port: (server.address() as AddressInfo).port, sockets },
-    ...{ connections: () => connections, receivedBytes: () => receivedBytes },
+    port: (server.address() as AddressInfo).port,
+    /** The connections that it holds. */
+    sockets: sockets as ReadonlySet<Socket>,
+    /** How many connections were made to it. */
+    connections: () => connections,
+    /** How many bytes arrived over connections that have ended. */
+    receivedBytes: () => receivedBytes,
   };
 }
 

@@ -8,22 +8,16 @@ import { isSignedBy } from '../../../src/evidence/log/agreement.ts';
 import { perform } from '../../../src/store/store.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
 import { artwork } from '../../support/samples.ts';
-import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
+import { type ServiceOptions, startService } from '../../support/service.ts';
 
 /** A service that publishes its log when its clock is advanced. */
-export interface Publishing extends TestService {
-  readonly clock: ManualClock;
-  /** Files artworks. Returns the leaf index of the last one. */
-  file(count?: number): Promise<number>;
-  /** Advances the clock until a checkpoint covers a leaf. */
-  published(leafIndex: number): Promise<void>;
-}
+export type Publishing = Awaited<ReturnType<typeof startPublishing>>;
 
 /** Starts a service whose clock stands still. */
 export async function startPublishing(
   t: Pick<TestContext, 'after'>,
   { clock = createManualClock(), ...options }: ServiceOptions & { clock?: ManualClock } = {},
-): Promise<Publishing> {
+) {
   const service = await startService(t, { ...options, clock });
   const { store, publication } = service;
   const by = async () => {
@@ -39,7 +33,8 @@ export async function startPublishing(
   return {
     ...service,
     clock,
-    file: async (count = 1) => {
+    /** Files artworks. Returns the leaf index of the last one. */
+    file: async (count = 1): Promise<number> => {
       const [filer, atMs] = [await by(), clock.nowMs()];
       const at = { atMs, timestamp: createCalendar('UTC').timestamp(atMs) };
       const price = BigInt(artwork.price);
@@ -49,7 +44,8 @@ export async function startPublishing(
       await Promise.all(filed);
       return (await perform(store, { kind: 'GetTree' })).size - 1;
     },
-    published: async (leafIndex) => {
+    /** Advances the clock until a checkpoint covers a leaf. */
+    published: async (leafIndex: number): Promise<void> => {
       const covered = publication.covering(leafIndex, 600_000);
       clock.advance(1_000);
       assert.ok(await covered);

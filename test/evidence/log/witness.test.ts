@@ -2,16 +2,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
 import type { PublishedCheckpoint } from '../../../src/evidence/log/publication.ts';
-import {
-  createWitnesses,
-  readWitnessKey,
-  type Witnesses,
-  witnessLimits,
-} from '../../../src/evidence/log/witness.ts';
+import { createWitnesses, readWitnessKey, witnessLimits } from '../../../src/evidence/log/witness.ts';
 import { executorOf } from '../../../src/store/store.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
-import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noteKey } from '../../support/note-keys.ts';
 import { startWitness, type WitnessLie, type WitnessStandIn } from '../../support/witness-stand-in.ts';
@@ -19,21 +14,10 @@ import { startWitness, type WitnessLie, type WitnessStandIn } from '../../suppor
 const origin = 'artseal.test/log';
 const minute = 60_000;
 
-/** A log with a key, and its witnesses. */
-interface Setting {
-  readonly clock: ManualClock;
-  readonly lines: readonly Record<string, unknown>[];
-  readonly witnesses: Witnesses;
-  readonly standIns: readonly WitnessStandIn[];
-  /** Files an artwork, and signs the tree. */
-  grown(): Promise<PublishedCheckpoint>;
-  /** Has a checkpoint cosigned. Resolves to the names of the witnesses that did, in order. */
-  cosigners(checkpoint: PublishedCheckpoint, by?: Witnesses): Promise<string>;
-  /** Another process of the same log, which knows nothing about its witnesses. */
-  restarted(): Witnesses;
-}
+type Setting = Awaited<ReturnType<typeof prepare>>;
 
-async function prepare(t: TestContext, names: readonly string[], required = 0): Promise<Setting> {
+/** Makes a log with a key, and its witnesses. */
+async function prepare(t: TestContext, names: readonly string[], required = 0) {
   const store = await openStore(t, sqliteInThisThread);
   const by = await addPlatform(store, 'gallery');
   const key = noteKey(origin);
@@ -42,6 +26,7 @@ async function prepare(t: TestContext, names: readonly string[], required = 0): 
   const clock = createManualClock();
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  /** Another process of the same log, which knows nothing about its witnesses. */
   const restarted = () => {
     const witnesses = standIns.map(({ vkey, url }) => ({ key: readWitnessKey(vkey), url }));
     const created = createWitnesses({ witnesses, required, execute: executorOf(store), clock, log });
@@ -51,14 +36,16 @@ async function prepare(t: TestContext, names: readonly string[], required = 0): 
   const witnesses = restarted();
   return {
     ...{ clock, lines, standIns, restarted, witnesses },
-    cosigners: async (checkpoint, by = witnesses) => {
+    /** Has a checkpoint cosigned. Resolves to the names of the witnesses that did, in order. */
+    cosigners: async (checkpoint: PublishedCheckpoint, by = witnesses): Promise<string> => {
       const note = await by.cosign(checkpoint);
       assert.ok(note.startsWith(checkpoint.note));
       return Array.from(note.matchAll(/^— (\S+) /gm), ([, name]) => name)
         .filter((name) => name !== origin)
         .join();
     },
-    grown: async () => {
+    /** Files an artwork, and signs the tree. */
+    grown: async (): Promise<PublishedCheckpoint> => {
       await fileOne(store, by);
       const { size, root } = await executorOf(store)({ kind: 'GetTree' });
       const text = `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
