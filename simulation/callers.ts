@@ -1,5 +1,5 @@
 import { type SentCredentials, signature } from '../src/api/authentication.ts';
-import type { ServicePrincipal } from '../src/api/principal.ts';
+import type { ServicePrincipal } from '../src/api/operation.ts';
 import type { Actor } from '../src/domain/audit-entry.ts';
 import { platformScopes } from '../src/domain/token.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';

@@ -1,7 +1,7 @@
 import { type DescMethodUnary, toBinary, toJson } from '@bufbuild/protobuf';
 import type { SentCredentials } from '../src/api/authentication.ts';
+import type { ServicePrincipal } from '../src/api/operation.ts';
 import type { CallResult, Calls, RoutedCall } from '../src/api/pipeline.ts';
-import type { ServicePrincipal } from '../src/api/principal.ts';
 import { ApiError, reasons } from '../src/domain/reason.ts';
 import type { Request } from './requests.ts';
 

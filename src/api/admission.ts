@@ -14,13 +14,11 @@ import {
   type IdempotencyClaim,
   type Kind,
   nonceRetentionS,
-  type QuotaClaim,
   type Result,
   type Store,
   type StoreRequest,
 } from '../store/store.ts';
-import { operationName, type Reading } from './operation.ts';
-import type { PlatformPrincipal } from './principal.ts';
+import { operationName, type PlatformPrincipal, type Reading } from './operation.ts';
 
 /** Whether a call is within its caller's rate, and how much of the burst is left. */
 export interface RateDecision {
@@ -99,15 +97,6 @@ export function quotaStatus(
     remaining: limit === undefined ? Number.POSITIVE_INFINITY : Math.max(0, limit - calls),
     resetS: Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)),
   };
-}
-
-/** A claim that reads the counted calls of a platform in the month of `nowMs`. It counts none itself. */
-export function quotaClaim(
-  { callerId, monthlyQuota: limit }: PlatformPrincipal,
-  calendar: Calendar,
-  nowMs: number,
-): QuotaClaim {
-  return { callerId, month: calendar.month(nowMs).name, limit, take: false };
 }
 
 /** The error for a call above the rate. */
@@ -211,6 +200,7 @@ export class CallTransaction {
   readonly #exceeded: (calls: number) => ApiError;
   /** Undefined once the first store request is made. */
   #admission: Admission | undefined;
+  #takesQuota = false;
   /** Set once the first store request is made. */
   #claim: IdempotencyClaim | undefined;
   /** Whether the result is the stored result of an earlier call. */
@@ -238,12 +228,9 @@ export class CallTransaction {
     if (this.#admission !== undefined) this.#admission = { ...this.#admission, idempotency };
   }
 
-  /** Counts the call against its quota. Call it before the first store request. */
+  /** Counts the call against its quota, if it has one. Call it before the first store request. */
   takeQuota(): void {
-    const admission = this.#admission;
-    if (admission?.quota !== undefined) {
-      this.#admission = { ...admission, quota: { ...admission.quota, take: true } };
-    }
+    this.#takesQuota = true;
   }
 
   /** Runs a command. Throws the ApiError of the command or of the admission. */
@@ -281,9 +268,11 @@ export class CallTransaction {
   }
 
   #request<K extends Kind>(effect: Command<K> | undefined): StoreRequest<K> {
-    const admission = isUnavailable(effect as Command | undefined)
-      ? uncounted(this.#admission)
-      : this.#admission;
+    let admission = this.#admission;
+    if (admission?.quota !== undefined) {
+      const take = this.#takesQuota && !isUnavailable(effect as Command | undefined);
+      admission = { ...admission, quota: { ...admission.quota, take } };
+    }
     this.#claim ??= admission?.idempotency;
     this.#admission = undefined;
     return { share: this.#share, admission, effect };
@@ -315,8 +304,4 @@ export class CallTransaction {
 /** Whether a command only records UNAVAILABLE. Such a call does not count against the quota. */
 function isUnavailable(effect: Command | undefined): boolean {
   return effect?.kind === 'Reject' && effect.apiError.reason === 'UNAVAILABLE';
-}
-
-function uncounted(admission: Admission | undefined): Admission | undefined {
-  return admission?.quota ? { ...admission, quota: { ...admission.quota, take: false } } : admission;
 }

@@ -1,19 +1,15 @@
 import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Logger } from 'pino';
 import { statusAt } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError, unavailable } from '../domain/reason.ts';
 import { tokenStatusAt } from '../domain/token.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import { isApiKey, tokenHash } from '../keys/mint.ts';
-import { shownName } from '../lib/strict-json.ts';
 import type { StoredKey, StoredToken } from '../store/caller-commands.ts';
-import type { NonceClaim, Store } from '../store/store.ts';
-import {
-  type LocalPrincipal,
-  localPrincipal,
-  type PlatformPrincipal,
-  type ServicePrincipal,
-} from './principal.ts';
+import type { Execute, NonceClaim, Store } from '../store/store.ts';
+import type { PlatformPrincipal, ServicePrincipal } from './operation.ts';
 
 /** The four headers that identify and sign a call. */
 export const credentialHeaders = {
@@ -95,6 +91,45 @@ export function checkNonceGap(timestamp: string, untilS: number, nowMs: number):
       'because they may have been carried out before. Nothing was stored; sign the request again after that time.',
     { retryAfterS: Math.max(1, retryAfterS) },
   );
+}
+
+/** The end of the gap of a restored registry that first served requests at `servedAtS`, both in Unix seconds. */
+export const rejectedThroughS = (servedAtS: number): number => servedAtS + clockDifferenceMaxS;
+
+/** When signed requests are accepted again, RFC 3339. */
+export const acceptedFrom = (untilS: number): string => utcTimestamp((untilS + 1) * 1_000);
+
+/**
+ * The time after a restore in which the registry cannot detect replays: it does not have the nonces that the original used
+ * after the backup.
+ */
+export type NonceGap = Awaited<ReturnType<typeof findNonceGap>>;
+
+/**
+ * Finds the gap of a store. It ends `clockDifferenceMaxS` after the restored store first served requests, since the original may
+ * have accepted a timestamp that far in the future. Until then it ends that long after now.
+ */
+export async function findNonceGap(execute: Execute, clock: Clock, log: Logger) {
+  const restored = await execute({ kind: 'FindRestoration' });
+  if (restored === undefined) return { untilS: () => 0, findFault: () => undefined, served: async () => {} };
+  const nowS = () => Math.floor(clock.nowMs() / 1000);
+  let { servedAtS } = restored;
+  const untilS = () => rejectedThroughS(servedAtS ?? nowS());
+  return {
+    /** Requests with a timestamp up to this, in Unix seconds, are rejected; 0 if the registry was never restored. */
+    untilS,
+    /** The readiness fault while the gap lasts. */
+    findFault: () =>
+      nowS() > untilS() ? undefined : `signed calls are rejected until ${acceptedFrom(untilS())}`,
+    /** Records that this process now listens, so that the original, if it had the same addresses, has stopped. */
+    served: async () => {
+      servedAtS ??= nowS();
+      await execute({ kind: 'RecordServing', atS: servedAtS });
+      if (nowS() > untilS()) return;
+      const until = acceptedFrom(untilS());
+      log.warn({ until }, 'restored from a backup: signed requests are rejected until then');
+    },
+  };
 }
 
 /** The parts of a request that its signature covers. */
@@ -190,19 +225,17 @@ function createSecretCache(keyRing: KeyRing): (key: StoredKey) => KeyObject {
 const bearer = /^Bearer (it_[\x21-\x7e]{1,252})$/i;
 
 /**
- * Identifies an internal system by the value of its Authorization header. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID;
- * KEY_SUSPENDED for a token of a suspended platform.
+ * Checks tokens against those that the store has in memory, and their expiry against the clock. The returned function identifies
+ * an internal system by the value of its Authorization header. It throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID; KEY_SUSPENDED
+ * for a token of a suspended platform.
  */
-export type BearerCheck = (authorization: string | null) => ServicePrincipal;
-
-/** Checks tokens against those that the store has in memory, and their expiry against the clock. */
-export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<Clock, 'nowMs'>): BearerCheck {
+export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<Clock, 'nowMs'>) {
   function findValid(text: string): StoredToken | undefined {
     const found = store.findToken(tokenHash(text));
     return found && tokenStatusAt(found, clock.nowMs() / 1000) === 'VALID' ? found : undefined;
   }
 
-  return (authorization) => {
+  return (authorization: string | null): ServicePrincipal => {
     if (authorization === null || authorization === '') {
       throw new ApiError('AUTH_HEADER_MISSING', 'The header Authorization is required: Bearer it_….');
     }
@@ -220,20 +253,4 @@ export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<C
     const filingCap = platform?.filingCap ?? undefined;
     return { kind: 'service', tokenId, scopes, callerId, caller, isPlatform: platform !== null, filingCap };
   };
-}
-
-/** The header in which a command names its user, percent-encoded. */
-export const userHeader = 'artseal-user';
-
-/** Identifies a local operator by the value of `userHeader`. Throws AUTH_HEADER_INVALID. */
-export function identifyLocal(user: string | null): LocalPrincipal {
-  return localPrincipal(shownName(decodedUser(user ?? '') || 'unknown'));
-}
-
-function decodedUser(user: string): string {
-  try {
-    return decodeURIComponent(user);
-  } catch {
-    throw new ApiError('AUTH_HEADER_INVALID', `The header ${userHeader} must be percent-encoded UTF-8.`);
-  }
 }

@@ -1,18 +1,119 @@
-import type {
-  DescMessage,
-  DescMethod,
-  DescMethodServerStreaming,
-  DescMethodUnary,
-  DescService,
-  Message,
-  MessageInitShape,
-  MessageShape,
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type DescService,
+  isFieldSet,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
 } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import type { Scope } from '../domain/token.ts';
-import type { Violation } from '../domain/violation.ts';
+import type { Actor } from '../domain/audit-entry.ts';
+import type { Tier } from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
+import { ApiError } from '../domain/reason.ts';
+import { platformScopes, type Scope, scopeNeeded } from '../domain/token.ts';
+import { rejectViolations, type Violation } from '../domain/violation.ts';
+import { shownName } from '../lib/strict-json.ts';
+import type { CallerRef } from '../store/filing-commands.ts';
 import type { Execute } from '../store/store.ts';
-import type { Principal } from './principal.ts';
+
+/** Who a call is made for. */
+export type Principal = PlatformPrincipal | TypedPrincipal;
+
+/** Who makes typed calls. */
+export type TypedPrincipal = ServicePrincipal | LocalPrincipal;
+
+/** An external platform, authenticated by a signature. */
+export interface PlatformPrincipal extends CallerRef {
+  readonly kind: 'platform';
+  readonly tier: Tier;
+  /** Calls a month; undefined for unlimited. */
+  readonly monthlyQuota: number | undefined;
+  /** Filing numbers that it may use in a year; undefined for no cap. */
+  readonly filingCap?: number | undefined;
+}
+
+/**
+ * An internal system, authenticated by a bearer token. If the token is a platform's, `callerId` and `caller` are the
+ * platform's. There is no rate and no quota, but the platform's cap on filings applies.
+ */
+export interface ServicePrincipal extends CallerRef {
+  readonly kind: 'service';
+  /** Public id of the token. */
+  readonly tokenId: string;
+  readonly scopes: readonly Scope[];
+  readonly isPlatform: boolean;
+  /** Filing numbers that the platform may use in a year; undefined for no cap. */
+  readonly filingCap?: number | undefined;
+}
+
+/** An operator on this machine, over the admin socket or in the process of a command. */
+export interface LocalPrincipal extends CallerRef {
+  readonly kind: 'local';
+  readonly scopes: readonly Scope[];
+  readonly isPlatform: false;
+  readonly filingCap?: undefined;
+}
+
+/** The operator who says to be this user. Only the mode of the admin socket proves it. */
+export function localPrincipal(user: string): LocalPrincipal {
+  const scopes = ['read', 'webhook', 'link', 'operate'] as const;
+  return { kind: 'local', callerId: noCaller, caller: `local:${user}`, scopes, isPlatform: false };
+}
+
+/** The caller id of local operators, who own nothing. Ids of callers are positive. */
+const noCaller = 0;
+
+/** The caller whose filings and escrows a principal sees: a platform its own, an internal system all (undefined). */
+export function ownerScope(principal: Principal): number | undefined {
+  return principal.kind === 'platform' || principal.isPlatform ? principal.callerId : undefined;
+}
+
+/** The principal of a call as the owner of what the call makes. Throws PERMISSION_DENIED for a local operator. */
+export function callerOf({ principal }: { readonly principal: Principal }): CallerRef {
+  const { kind, callerId, caller } = principal;
+  if (kind !== 'local') return { callerId, caller };
+  throw new ApiError(
+    'PERMISSION_DENIED',
+    'A command without a token owns nothing: make this call with a token.',
+  );
+}
+
+function actorName(principal: Principal): string {
+  const { kind, caller } = principal;
+  if (kind === 'local') return caller;
+  return kind === 'platform' ? `platform ${caller}` : `token ${principal.tokenId} (${caller})`;
+}
+
+/** The platform or the operator that makes a call, for the audit log. An empty `reason` means none. */
+export function actorOf(
+  { principal }: { readonly principal: Principal },
+  clock: Pick<Clock, 'nowMs'>,
+  reason = '',
+): Actor {
+  return { actor: actorName(principal), atS: Math.floor(clock.nowMs() / 1000), reason: reason || undefined };
+}
+
+/** The header in which a command names its user, percent-encoded. */
+export const userHeader = 'artseal-user';
+
+/** Identifies a local operator by the value of `userHeader`. Throws AUTH_HEADER_INVALID. */
+export function identifyLocal(user: string | null): LocalPrincipal {
+  return localPrincipal(shownName(decodedUser(user ?? '') || 'unknown'));
+}
+
+function decodedUser(user: string): string {
+  try {
+    return decodeURIComponent(user);
+  } catch {
+    throw new ApiError('AUTH_HEADER_INVALID', `The header ${userHeader} must be percent-encoded UTF-8.`);
+  }
+}
 
 /** A call of an operation over either API. */
 export interface Call {
@@ -126,4 +227,103 @@ export function isUnary(method: DescMethod): method is DescMethodUnary {
 /** Whether a method takes one message and returns a stream. */
 export function isStreaming(method: DescMethod): method is DescMethodServerStreaming {
   return method.methodKind === 'server_streaming';
+}
+
+/** Finds and calls the operations of methods. */
+export type Dispatcher = ReturnType<typeof createDispatcher>;
+
+export function createDispatcher(implementations: readonly Implementation[]) {
+  const entries = implementations.flatMap(({ scope, operations }) =>
+    [...operations].map(([method, operation]) => {
+      return [method, { needed: scopeNeeded(scope, isWriting(method)), operation }] as const;
+    }),
+  );
+  const served = new Map(entries);
+
+  /**
+   * The operation of a method, after all checks of a message. Throws NOT_FOUND, PERMISSION_DENIED, and VALIDATION_FAILED, which
+   * names the violations found before together with the operation's own.
+   */
+  function checked(
+    method: DescMethod,
+    message: Message,
+    principal: Principal,
+    before: readonly Violation[] = [],
+  ) {
+    const found = served.get(method);
+    if (found === undefined) throw new ApiError('NOT_FOUND', `${method.name} is not served.`);
+    const { needed, operation } = found;
+    checkScope(needed, principal, method);
+    // The error names one violation of each field, the first. The reader's come first: they describe what the caller sent.
+    rejectViolations([...before, ...(operation.check?.(message, principal) ?? [])]);
+    return operation;
+  }
+
+  return {
+    services: implementations.map(({ service }): DescService => service),
+    /** Throws PERMISSION_DENIED. A method that is not served needs no scope. */
+    checkScope: (principal: Principal, method: DescMethod): void => {
+      const needed = served.get(method)?.needed;
+      if (needed !== undefined) checkScope(needed, principal, method);
+    },
+    /**
+     * Calls the operation of a method. `violations` were found while the message was read. Throws ApiError, or any other error for
+     * a fault of the server.
+     */
+    invoke: async (
+      method: DescMethodUnary,
+      message: Message,
+      call: Call,
+      violations?: readonly Violation[],
+    ): Promise<Message> => {
+      const operation = checked(method, message, call.principal, violations) as UnaryOperation;
+      return create(method.output, await operation.run(message, call));
+    },
+    /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
+    stream: async function* (
+      method: DescMethodServerStreaming,
+      message: Message,
+      call: StreamCall,
+    ): AsyncGenerator<Message, void> {
+      const operation = checked(method, message, call.principal) as StreamingOperation;
+      for await (const response of operation.run(message, call)) yield create(method.output, response);
+    },
+  };
+}
+
+/** Throws PERMISSION_DENIED. */
+function checkScope(needed: Scope, principal: Principal, { name }: DescMethod): void {
+  const granted = principal.kind === 'platform' ? platformScopes : principal.scopes;
+  if (granted.includes(needed)) return;
+  const isForPlatform = principal.kind === 'platform' || principal.isPlatform;
+  const remedy =
+    isForPlatform && needed === 'operate'
+      ? 'which tokens of platforms cannot have'
+      : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
+  throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${remedy}.`);
+}
+
+/** The documented JSON of a message: all members that are not optional, in the order of the schema. */
+export function writeMessage(desc: DescMessage, message: Message): Record<string, unknown> {
+  const values = message as unknown as Record<string, unknown>;
+  const output: Record<string, unknown> = {};
+  for (const field of desc.fields) {
+    const value = values[field.localName];
+    if (field.fieldKind === 'list')
+      output[field.jsonName] = (value as unknown[]).map((item) => writeSingle(field, item));
+    else if (value !== undefined && (!field.proto.proto3Optional || isFieldSet(message, field))) {
+      output[field.jsonName] = writeSingle(field, value);
+    }
+  }
+  return output;
+}
+
+function writeSingle(field: DescField, value: unknown): unknown {
+  if (field.enum !== undefined) return field.enum.value[value as number]?.name;
+  if (field.message !== undefined) return writeMessage(field.message, value as Message);
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number))
+    throw new Error(`${field} holds ${value}, which JSON cannot carry exactly.`);
+  return number;
 }

@@ -1,18 +1,10 @@
-import {
-  create,
-  type DescMethod,
-  type DescMethodServerStreaming,
-  type DescMethodUnary,
-  type DescService,
-  type Message,
-} from '@bufbuild/protobuf';
+import type { DescMethodServerStreaming, DescMethodUnary, Message } from '@bufbuild/protobuf';
 import type { Calendar } from '../domain/calendar.ts';
 import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError, isFinal, toApiError, unavailable } from '../domain/reason.ts';
-import { type Scope, scopeNeeded } from '../domain/token.ts';
-import { rejectViolations, type Violation } from '../domain/violation.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
+import { createConcurrencyLimit } from '../lib/concurrency.ts';
 import { executorOf, type QuotaClaim, type Store } from '../store/store.ts';
 import {
   CallTransaction,
@@ -21,7 +13,6 @@ import {
   createRunningKeys,
   fingerprintOf,
   type Limits,
-  quotaClaim,
   quotaExceeded,
   quotaStatus,
   rateLimited,
@@ -36,18 +27,15 @@ import {
   type SentCredentials,
 } from './authentication.ts';
 import { type RequestEvent, setCaller } from './call-observer.ts';
-import { createStreamLimit } from './concurrency-limit.ts';
 import {
   type Call,
-  type Implementation,
+  type Dispatcher,
   isWriting,
   operationName,
+  type Principal,
   type Reading,
-  type StreamCall,
-  type StreamingOperation,
-  type UnaryOperation,
+  type TypedPrincipal,
 } from './operation.ts';
-import { type Principal, scopesOf, type TypedPrincipal } from './principal.ts';
 
 /** A signed call before its checks. The pipeline calls its functions in this order, each at most once. */
 export interface SignedCall {
@@ -117,6 +105,9 @@ export interface CallsDependencies {
  */
 const runningMax = 2_000;
 
+/** Largest number of open streams: of all tokens together, and of one token. */
+export const streamsMax = { all: 200, ofToken: 20 } as const;
+
 /** The pipeline in front of these operations. Its functions are in the documented order of checks. */
 export function createCalls({
   store,
@@ -131,7 +122,12 @@ export function createCalls({
   const jumpResistantMs = createJumpResistantClock(clock);
   const { limitRunning, pause } = createRunningLimit();
   const runRouted = createRoutedCalls(dispatcher, pause);
-  const streams = createStreamLimit();
+  const streams = createConcurrencyLimit<string>({
+    ofAll: streamsMax.all,
+    ofEach: streamsMax.ofToken,
+    tooMany: `At most ${streamsMax.ofToken} streams at the same time with one token.`,
+    full: 'Too many streams are open.',
+  });
 
   /**
    * Runs a signed call of an external platform: checks headers and clock, reads the body, and runs the call. Rejects only with
@@ -167,14 +163,12 @@ export function createCalls({
     const admission = admissionAt(nowMs);
     const { platform, nonce } = authenticate(credentials, { method, target, body }, admission.nowS);
     setCaller(event, platform.caller);
-    const rate = takeRate(platform.callerId, tiers[platform.tier].callsPerSecond);
-    const quota = quotaClaim(platform, calendar, nowMs);
+    const { callerId, monthlyQuota: limit } = platform;
+    const rate = takeRate(callerId, tiers[platform.tier].callsPerSecond);
+    const quota = { callerId, month: calendar.month(nowMs).name, limit, take: false };
     const quotaAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
-    const transaction = new CallTransaction(
-      store,
-      platform.callerId,
-      { ...admission, nonce, quota },
-      (calls) => quotaExceeded(quotaAfter(calls)),
+    const transaction = new CallTransaction(store, callerId, { ...admission, nonce, quota }, (calls) =>
+      quotaExceeded(quotaAfter(calls)),
     );
     const response = rate.allowed
       ? await runRouted(platform, transaction, () => call.route(body), event)
@@ -195,17 +189,16 @@ export function createCalls({
 
   /**
    * Runs a streaming call of an authenticated principal. It changes nothing in the store, so it needs no admission. Iterating
-   * throws ApiError, or any error for a fault of the server.
+   * throws ApiError, or any error for a fault of the server. The stream ends when the signal is aborted, even if nobody reads it.
    */
-  function streamed(principal: TypedPrincipal, call: StreamedCall): AsyncIterable<Message> {
-    const { method, message, signal } = call;
+  function streamed(principal: TypedPrincipal, { method, message, signal }: StreamedCall) {
     const execute = executorOf(store, principal.callerId);
     const responses = dispatcher.stream(method, message, { principal, execute, signal });
-    return streams.begin(
-      principal.kind === 'local' ? principal.caller : principal.tokenId,
-      responses,
-      signal,
-    );
+    const token = principal.kind === 'local' ? principal.caller : principal.tokenId;
+    const stream = limited(() => streams.enter(token), responses);
+    // A client that is gone reads no further message, so the generator would never finish by itself.
+    signal.addEventListener('abort', () => void stream.return(), { once: true });
+    return stream;
   }
 
   function admissionAt(nowMs: number) {
@@ -217,8 +210,18 @@ export function createCalls({
     /** Throws PERMISSION_DENIED if a principal lacks the scope of a method. */
     checkScope: dispatcher.checkScope,
     /** How many streams are open. */
-    openStreams: streams.open,
+    openStreams: streams.taken,
   };
+}
+
+/** Yields the responses of a stream. `enter` counts it from its first message on, and returns what ends that. */
+async function* limited(enter: () => () => void, responses: AsyncGenerator<Message, void>) {
+  const leave = enter();
+  try {
+    yield* responses;
+  } finally {
+    leave();
+  }
 }
 
 /** Limits the calls that run. Whatever pauses calls limits how many wait. */
@@ -320,79 +323,4 @@ function readingOrError(read: () => Reading): Reading | ApiError {
     if (error instanceof ApiError) return error;
     throw error;
   }
-}
-
-/** Finds and calls the operations of methods. */
-export type Dispatcher = ReturnType<typeof createDispatcher>;
-
-export function createDispatcher(implementations: readonly Implementation[]) {
-  const entries = implementations.flatMap(({ scope, operations }) =>
-    [...operations].map(([method, operation]) => {
-      return [method, { needed: scopeNeeded(scope, isWriting(method)), operation }] as const;
-    }),
-  );
-  const served = new Map(entries);
-
-  /** The operation of a method, if the principal may call it. Throws NOT_FOUND, PERMISSION_DENIED. */
-  function allowed(method: DescMethod, principal: Principal) {
-    const found = served.get(method);
-    if (found === undefined) throw new ApiError('NOT_FOUND', `${method.name} is not served.`);
-    checkScope(found.needed, principal, method);
-    return found.operation;
-  }
-
-  return {
-    services: implementations.map(({ service }): DescService => service),
-    /** Throws PERMISSION_DENIED. A method that is not served needs no scope. */
-    checkScope: (principal: Principal, method: DescMethod): void => {
-      const needed = served.get(method)?.needed;
-      if (needed !== undefined) checkScope(needed, principal, method);
-    },
-    /**
-     * Calls the operation of a method. `violations` were found while the message was read; VALIDATION_FAILED names them together
-     * with the operation's own. Throws ApiError, or any other error for a fault of the server.
-     */
-    invoke: async (
-      method: DescMethodUnary,
-      message: Message,
-      call: Call,
-      violations?: readonly Violation[],
-    ): Promise<Message> => {
-      const operation = allowed(method, call.principal) as UnaryOperation;
-      rejectInvalid(operation, message, call.principal, violations);
-      return create(method.output, await operation.run(message, call));
-    },
-    /** Calls the operation of a streaming method. Iterating throws as `invoke` does. */
-    stream: async function* (
-      method: DescMethodServerStreaming,
-      message: Message,
-      call: StreamCall,
-    ): AsyncGenerator<Message, void> {
-      const operation = allowed(method, call.principal) as StreamingOperation;
-      rejectInvalid(operation, message, call.principal);
-      for await (const response of operation.run(message, call)) yield create(method.output, response);
-    },
-  };
-}
-
-/** Throws VALIDATION_FAILED for a message that breaks a rule. */
-function rejectInvalid(
-  operation: UnaryOperation | StreamingOperation,
-  message: Message,
-  principal: Principal,
-  before: readonly Violation[] = [],
-): void {
-  // The error names one violation of each field, the first. The reader's come first: they describe what the caller sent.
-  rejectViolations([...before, ...(operation.check?.(message, principal) ?? [])]);
-}
-
-/** Throws PERMISSION_DENIED. */
-function checkScope(needed: Scope, principal: Principal, { name }: DescMethod): void {
-  if (scopesOf(principal).includes(needed)) return;
-  const isForPlatform = principal.kind === 'platform' || principal.isPlatform;
-  const remedy =
-    isForPlatform && needed === 'operate'
-      ? 'which tokens of platforms cannot have'
-      : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
-  throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${remedy}.`);
 }

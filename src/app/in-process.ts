@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { identifyLocal, userHeader } from '../api/authentication.ts';
+import { identifyLocal, userHeader } from '../api/operation.ts';
 import { createCalls } from '../api/pipeline.ts';
 import type { Config } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
-import { createBearerCheck, identifyLocal, userHeader } from '../api/authentication.ts';
+import { createBearerCheck } from '../api/authentication.ts';
 import { type CallMetrics, createCallObserver } from '../api/call-observer.ts';
+import { identifyLocal, userHeader } from '../api/operation.ts';
 import type { Calls } from '../api/pipeline.ts';
 import { settings } from '../config/config.ts';
 import type { Readiness } from '../health/readiness.ts';
@@ -10,19 +11,19 @@ import { createInternalListener } from '../http/connect/internal-listener.ts';
 import { createTypedCalls, type Identify, type TypedCalls } from '../http/connect/typed-calls.ts';
 import {
   addressText,
+  adminSocketMode,
   type ListenAddress,
   listen,
   listenOnUnixSocket,
+  openAdminSocket,
   urlOf,
 } from '../http/listen/address.ts';
-import { adminSocketMode, openAdminSocket } from '../http/listen/admin-socket.ts';
-import type { ClientOf } from '../http/listen/clients.ts';
 import type { OpenCalls } from '../http/listen/open-calls.ts';
 import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { createOpenRoutes } from '../http/rest/open-routes.ts';
 import { createPublicListener } from '../http/rest/public-listener.ts';
-import { createRoutes } from '../http/rest/routes.ts';
-import { createSignedCalls } from '../http/rest/signed-call.ts';
+import { createRoutes, createSignedCalls } from '../http/rest/routes.ts';
+import type { ClientOf } from '../lib/networks.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import { readPackaged } from '../packaging/packaged-files.ts';
 import type { Setting } from '../payments/provider.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { createDispatcher } from '../api/pipeline.ts';
+import { createDispatcher } from '../api/operation.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
 import type { ServiceDependencies } from '../api/services/dependencies.ts';

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import { findNonceGap } from '../api/nonce-gap.ts';
+import { findNonceGap } from '../api/authentication.ts';
 import type { BackupAccess, Reload } from '../api/services/dependencies.ts';
 import type { Config } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';

@@ -14,15 +14,14 @@ import {
 } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { BadRequestSchema, ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
-import { userHeader } from '../api/authentication.ts';
-import { actorOf, localPrincipal } from '../api/principal.ts';
+import { actorOf, localPrincipal, userHeader } from '../api/operation.ts';
 import { type ClientTls, http2Target } from '../client/typed.ts';
 import { clientVariables, readConfig, readDataDir } from '../config/config.ts';
 import { isSecure } from '../domain/address.ts';
 import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import { ApiError, type Reason, reasons } from '../domain/reason.ts';
 import { rejectViolations, ValidationError } from '../domain/violation.ts';
-import { openAdminSocket } from '../http/listen/admin-socket.ts';
+import { openAdminSocket } from '../http/listen/address.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { shownName } from '../lib/strict-json.ts';
 import type { RegistryOptions } from '../operations/registry.ts';

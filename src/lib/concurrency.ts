@@ -1,3 +1,5 @@
+import { ApiError, unavailable } from '../domain/reason.ts';
+
 /** Counts by key, from 0. A key whose count is 0 takes no memory. */
 export function createCounts<Key>() {
   const counts = new Map<Key, number>();
@@ -97,5 +99,41 @@ export function createKeyedLimit<Key>(limits: KeyedLimits) {
       else idleWaiters.push(resolve);
       return promise;
     },
+  };
+}
+
+/** The limits, and the messages of their errors. */
+export interface ConcurrencyLimitRules {
+  /** For each key. */
+  readonly ofEach: number;
+  /** Message of RATE_LIMITED, for a key that has reached `ofEach`. */
+  readonly tooMany: string;
+  /** Unlimited by default. */
+  readonly ofAll?: number;
+  /** Message of UNAVAILABLE, when `ofAll` is reached. */
+  readonly full?: string;
+}
+
+/** `Retry-After` of RATE_LIMITED, in seconds. */
+const retryAfterS = 1;
+
+/** Limits how much runs at the same time: for each key, so that one cannot use up the others' share, and in all. */
+export function createConcurrencyLimit<Key>({
+  ofEach,
+  tooMany,
+  ofAll = Number.POSITIVE_INFINITY,
+  full = '',
+}: ConcurrencyLimitRules) {
+  const limit = createKeyedLimit<Key>({ perKey: ofEach, total: ofAll });
+  return {
+    /** Counts one more. Call the returned function when it ends. Throws RATE_LIMITED, UNAVAILABLE. */
+    enter: (key: Key): (() => void) => {
+      if (limit.takenBy(key) >= ofEach) throw new ApiError('RATE_LIMITED', tooMany, { retryAfterS });
+      const leave = limit.tryTake(key);
+      if (leave === undefined) throw unavailable(full);
+      return leave;
+    },
+    /** How many run now. */
+    taken: limit.taken,
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createConcurrencyLimit } from '../../src/api/concurrency-limit.ts';
 import { ApiError } from '../../src/domain/reason.ts';
+import { createConcurrencyLimit } from '../../src/lib/concurrency.ts';
 
 const rules = { ofAll: 3, ofEach: 2, tooMany: 'You have two.', full: 'All are taken.' };
 

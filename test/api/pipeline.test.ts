@@ -14,15 +14,15 @@ import {
   GetProvenanceResponseSchema,
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
-import { implement, type StreamingOperation, type UnaryOperation } from '../../src/api/operation.ts';
 import {
-  type CallResult,
-  createCalls,
   createDispatcher,
   type Dispatcher,
-  type RoutedCall,
-} from '../../src/api/pipeline.ts';
-import type { Principal } from '../../src/api/principal.ts';
+  implement,
+  type Principal,
+  type StreamingOperation,
+  type UnaryOperation,
+} from '../../src/api/operation.ts';
+import { type CallResult, createCalls, type RoutedCall } from '../../src/api/pipeline.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { ApiError } from '../../src/domain/reason.ts';
 import type { Scope } from '../../src/domain/token.ts';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import pino from 'pino';
-import { createClientOf } from '../../src/http/listen/clients.ts';
 import { readTlsFiles } from '../../src/http/listen/tls-files.ts';
-import { createTlsFront, type TlsFront, type TlsFrontOptions } from '../../src/http/listen/tls-front.ts';
+import { createTlsFront, type TlsFront, type TlsFrontOptions } from '../../src/http/listen/tls-listeners.ts';
+import { createClientOf } from '../../src/lib/networks.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** A certificate and its private key. */

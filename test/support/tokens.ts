@@ -1,4 +1,4 @@
-import type { ServicePrincipal } from '../../src/api/principal.ts';
+import type { ServicePrincipal } from '../../src/api/operation.ts';
 import { type Scope, scopes, type TokenTerms } from '../../src/domain/token.ts';
 
 /** The scopes of an internal system that does business. */

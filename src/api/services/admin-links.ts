@@ -1,7 +1,6 @@
 import type { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
 import { checkReasoned } from '../../domain/audit-entry.ts';
-import type { Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { linkMessage } from './evidence-service.ts';
 import { listing } from './paging.ts';

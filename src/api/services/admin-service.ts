@@ -18,8 +18,7 @@ import {
 } from '../../domain/caller.ts';
 import type { Platform, PlatformUsage } from '../../store/caller-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Call, type Implementation, implement } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Call, type Implementation, implement } from '../operation.ts';
 import { createEventOperations } from './admin-events.ts';
 import { createLinkOperations } from './admin-links.ts';
 import { createWebhookOperations } from './admin-webhooks.ts';

@@ -6,8 +6,7 @@ import {
   VerifyBackupResponseSchema,
 } from '../../../gen/artseal/v1/backup_pb.ts';
 import { checkRange, type Violation } from '../../domain/violation.ts';
-import { type Implementation, implement } from '../operation.ts';
-import type { Principal } from '../principal.ts';
+import { type Implementation, implement, type Principal } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
 /** Bounds of RotateBackups, as its proto says. */

@@ -4,8 +4,7 @@ import { ApiError } from '../../domain/reason.ts';
 import { checkRange, ValidationError, type Violation } from '../../domain/violation.ts';
 import type { EventPage, EventsFrom, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Call, type Implementation, implement, type StreamCall } from '../operation.ts';
-import { ownerScope } from '../principal.ts';
+import { type Call, type Implementation, implement, ownerScope, type StreamCall } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { eventMessage } from './event-message.ts';
 

@@ -6,8 +6,7 @@ import { linkLifeS } from '../../keys/link-tokens.ts';
 import { mintLinkId } from '../../keys/mint.ts';
 import type { StoredLink } from '../../store/evidence-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { type Implementation, implement } from '../operation.ts';
-import { actorOf, ownerScope } from '../principal.ts';
+import { actorOf, type Implementation, implement, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
 

@@ -9,8 +9,7 @@ import {
 } from '../../domain/filing.ts';
 import { apiErrorData, type Violation } from '../../domain/violation.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
-import { type Call, type Implementation, implement } from '../operation.ts';
-import { callerOf, ownerScope } from '../principal.ts';
+import { type Call, callerOf, type Implementation, implement, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
 

@@ -19,8 +19,7 @@ import {
 import { checkRange } from '../../domain/violation.ts';
 import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
 import type { StoredKey } from '../../store/caller-commands.ts';
-import type { Call, Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Call, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
 import { numberOf } from './event-service.ts';

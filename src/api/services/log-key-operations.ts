@@ -5,8 +5,7 @@ import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
 import { hasEnded, isAhead, mintLogKey, signsAt } from '../../evidence/log/signing-keys.ts';
 import type { LogKey } from '../../store/log-commands.ts';
-import type { Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 
 /** How long the earlier keys sign besides a new one by default, in seconds. */

@@ -5,8 +5,7 @@ import {
 } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { checkReasoned } from '../../domain/audit-entry.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
-import { type Implementation, implement, type Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Implementation, implement, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { createLogKeyOperations } from './log-key-operations.ts';
 import { createRetentionOperations } from './retention-operations.ts';

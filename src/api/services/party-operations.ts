@@ -20,8 +20,7 @@ import {
 } from '../../domain/party.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { Party } from '../../store/party-commands.ts';
-import type { Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { wordOf } from './enum-words.ts';
 import { listing } from './paging.ts';

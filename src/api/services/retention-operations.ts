@@ -3,8 +3,7 @@ import type { ExpiredYearSchema, MaintenanceService } from '../../../gen/artseal
 import { checkReason } from '../../domain/audit-entry.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
 import { type ExpiredFiling, erasedPerRequestMax } from '../../store/operator-commands.ts';
-import type { Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
 

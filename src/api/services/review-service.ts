@@ -13,8 +13,7 @@ import { type Decision, type OrderEnd, orderEnds } from '../../domain/resolution
 import { checkText } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { EscrowCase } from '../../store/reconciliation-commands.ts';
-import { type Implementation, implement } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Implementation, implement } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
 import { escrowMessage } from './escrow-service.ts';

@@ -2,8 +2,7 @@ import type { MaintenanceService } from '../../../gen/artseal/v1/maintenance_pb.
 import { checkReasoned } from '../../domain/audit-entry.ts';
 import { countSeals, reencryptSecrets, sealedKeys } from '../../keys/sealed-secrets.ts';
 import type { Execute } from '../../store/store.ts';
-import type { Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { replaceLostSecrets } from './lost-secrets.ts';
 

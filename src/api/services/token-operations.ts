@@ -19,8 +19,7 @@ import {
 } from '../../domain/token.ts';
 import { createIssuance } from '../../keys/issuance.ts';
 import type { StoredToken } from '../../store/caller-commands.ts';
-import type { Operations } from '../operation.ts';
-import { actorOf } from '../principal.ts';
+import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
 

@@ -9,9 +9,12 @@ import {
 import { instantOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { eventId } from '../../domain/event.ts';
-import type { Violation } from '../../domain/violation.ts';
+import { ApiError } from '../../domain/reason.ts';
+import { apiErrorData, type Violation } from '../../domain/violation.ts';
 import { deliveryStatuses } from '../../domain/webhook.ts';
 import { mintTestEventId } from '../../keys/mint.ts';
+import { createConcurrencyLimit } from '../../lib/concurrency.ts';
+import type { Execute } from '../../store/store.ts';
 import type {
   StoredDelivery,
   WebhookName,
@@ -19,9 +22,7 @@ import type {
   WebhookTestResult,
 } from '../../store/webhook-commands.ts';
 import { redeliver } from '../../store/webhook-requests.ts';
-import { createConcurrencyLimit, type Steps, withinLimit } from '../concurrency-limit.ts';
-import type { Call, Operations } from '../operation.ts';
-import { actorOf, ownerScope } from '../principal.ts';
+import { actorOf, type Call, type Operations, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
 import { messageOf } from './event-message.ts';
@@ -189,3 +190,32 @@ const interrupted: WebhookTestResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null },
   error: 'the server stopped before the result was known',
 };
+
+/** The functions that run the commands of a call. */
+type Steps = Pick<Call, 'execute' | 'executeNext'>;
+
+/**
+ * Runs the work of a call within a limit. Above the limit the store records the error in place of the first command, so that a
+ * repetition under an Idempotency-Key still gets the stored result of the first call.
+ */
+async function withinLimit<Key, T>(
+  limit: ReturnType<typeof createConcurrencyLimit<Key>>,
+  key: Key,
+  { execute, executeNext }: Steps,
+  work: (steps: Steps) => Promise<T>,
+): Promise<T> {
+  let leave: () => void;
+  try {
+    leave = limit.enter(key);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const reject = (() => execute({ kind: 'Reject', apiError: apiErrorData(error) })) as Execute;
+    const rejectNext = () => Promise.reject(error);
+    return await work({ execute: reject, executeNext: rejectNext });
+  }
+  try {
+    return await work({ execute, executeNext });
+  } finally {
+    leave();
+  }
+}

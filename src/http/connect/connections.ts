@@ -1,6 +1,6 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { ClientOf } from '../listen/clients.ts';
+import type { ClientOf } from '../../lib/networks.ts';
 import { lingerMs } from '../listen/http1-server.ts';
 import type {
   AnyRequest,

@@ -3,11 +3,10 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2St
 import type { Socket } from 'node:net';
 import { type CallObserver, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
-import type { ClientOf } from '../listen/clients.ts';
-import { CountedHttp2Response } from '../listen/counted-response.ts';
-import { createHttp1Server, framingFault, lingerMs } from '../listen/http1-server.ts';
+import type { ClientOf } from '../../lib/networks.ts';
+import { CountedHttp2Response, createHttp1Server, framingFault, lingerMs } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse, CountedAnyResponse, OpenCalls } from '../listen/open-calls.ts';
-import type { TlsFront } from '../listen/tls-front.ts';
+import type { TlsFront } from '../listen/tls-listeners.ts';
 import {
   type CarriedOut,
   callsPerConnectionMax,

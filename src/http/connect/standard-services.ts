@@ -9,9 +9,9 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../gen/health/v1/health_pb.ts';
-import { createConcurrencyLimit } from '../../api/concurrency-limit.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
+import { createConcurrencyLimit } from '../../lib/concurrency.ts';
 
 /** The connection of a call, for limits by connection. */
 export const connectionKey = createContextKey<object>({});

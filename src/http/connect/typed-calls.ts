@@ -31,13 +31,12 @@ import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
 import { type RequestEvent, setCaller } from '../../api/call-observer.ts';
-import { isStreaming, isUnary, isWriting, operationName } from '../../api/operation.ts';
+import { isStreaming, isUnary, isWriting, operationName, type TypedPrincipal } from '../../api/operation.ts';
 import type { Calls } from '../../api/pipeline.ts';
-import type { TypedPrincipal } from '../../api/principal.ts';
 import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
-import { inPieces } from '../listen/counted-response.ts';
+import { inPieces } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
 import { requestMs } from './connections.ts';
 import {

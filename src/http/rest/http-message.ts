@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { Limits } from '../../api/admission.ts';
+import { credentialHeaders, type SentCredentials } from '../../api/authentication.ts';
 import { ApiError, reasons } from '../../domain/reason.ts';
 import { framingFault } from '../listen/http1-server.ts';
 import { bodyBytesMax } from '../listen/open-calls.ts';
@@ -35,6 +37,20 @@ export function errorResponse({ reason, message, hints }: ApiError, requestId: s
   return jsonResponse(reasons[reason].http, { code: reason, message, requestId }, headers);
 }
 
+/**
+ * The RateLimit-Policy and RateLimit headers (IETF draft-ietf-httpapi-ratelimit-headers): for each policy its quota q and
+ * window w, the remaining calls r and the seconds t until it resets. A caller without quota has no monthly policy.
+ */
+export function rateLimitHeaders({ rate, quota }: Limits): Record<string, string> {
+  const policy = `"qps";q=${rate.callsPerSecond};w=1`;
+  const left = `"qps";r=${rate.remaining};t=${rate.resetS}`;
+  if (quota.limit === undefined) return { 'RateLimit-Policy': policy, RateLimit: left };
+  return {
+    'RateLimit-Policy': `${policy}, "monthly";q=${quota.limit};w=${quota.monthS}`,
+    RateLimit: `${left}, "monthly";r=${quota.remaining};t=${quota.resetS}`,
+  };
+}
+
 const none: readonly string[] = [];
 
 /** All values sent for a header; `name` is in lower case. Node's `headers` joins or drops repeated ones. */
@@ -48,6 +64,17 @@ export function sentHeader({ rawHeaders }: IncomingMessage, name: string): reado
     values = values === none ? [value] : [...values, value];
   }
   return values;
+}
+
+/** All values sent for the four headers of a signed call. */
+export function sentCredentials(request: IncomingMessage): SentCredentials {
+  const sent = (name: string) => sentHeader(request, name.toLowerCase());
+  return {
+    apiKey: sent(credentialHeaders.apiKey),
+    timestamp: sent(credentialHeaders.timestamp),
+    nonce: sent(credentialHeaders.nonce),
+    signature: sent(credentialHeaders.signature),
+  };
 }
 
 /** Checks Host and Transfer-Encoding. Throws BAD_REQUEST_TARGET. */

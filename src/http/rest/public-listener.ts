@@ -2,11 +2,10 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { type CallObserver, type RequestEvent, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, incomplete, toApiError } from '../../domain/reason.ts';
-import type { ClientOf } from '../listen/clients.ts';
-import { type CountedResponse, endWith } from '../listen/counted-response.ts';
-import { createHttp1Server, endConnection } from '../listen/http1-server.ts';
+import type { ClientOf } from '../../lib/networks.ts';
+import { type CountedResponse, createHttp1Server, endConnection, endWith } from '../listen/http1-server.ts';
 import type { OpenCall, OpenCalls, OpenConnection } from '../listen/open-calls.ts';
-import { handshakeFirst, type TlsFront } from '../listen/tls-front.ts';
+import { handshakeFirst, type TlsFront } from '../listen/tls-listeners.ts';
 import {
   badRequest,
   bodyRejected,
@@ -17,7 +16,7 @@ import {
   skipSmallBody,
 } from './http-message.ts';
 import type { OpenRoutes } from './open-routes.ts';
-import type { SignedCalls } from './signed-call.ts';
+import type { SignedCalls } from './routes.ts';
 
 /** Limits of every HTTP/1.1 request. */
 const requestLimits = {

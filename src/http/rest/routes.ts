@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   create,
   type DescEnum,
@@ -13,8 +14,10 @@ import {
 import { free_of_quota, may_be_empty, unit } from '../../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
-import { writeMessage } from '../../api/message-json.ts';
-import { isUnary, type Reading } from '../../api/operation.ts';
+import { claimedKey } from '../../api/authentication.ts';
+import type { RequestEvent } from '../../api/call-observer.ts';
+import { isUnary, type Reading, writeMessage } from '../../api/operation.ts';
+import type { CallResult, Calls, SignedCall } from '../../api/pipeline.ts';
 import { ApiError } from '../../domain/reason.ts';
 import type { Violation } from '../../domain/violation.ts';
 import {
@@ -27,7 +30,64 @@ import {
   typeRules,
   wordRule,
 } from '../../lib/strict-json.ts';
-import type { RequestTarget } from './http-message.ts';
+import {
+  checkMediaType,
+  errorResponse,
+  type HttpResponse,
+  jsonResponse,
+  parseRequestTarget,
+  type RequestTarget,
+  rateLimitHeaders,
+  readBody,
+  sentCredentials,
+  sentHeader,
+} from './http-message.ts';
+
+/** Responds to a signed call. Throws BAD_REQUEST_TARGET and ClientGone. */
+export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Promise<HttpResponse>;
+
+export function createSignedCalls(calls: Calls, routes: readonly Route[]): SignedCalls {
+  return async (request, event) => {
+    const { method = '', url: target = '' } = request;
+    const parsedTarget = parseRequestTarget(target);
+    const credentials = sentCredentials(request);
+    let route: Route | undefined;
+    const call: SignedCall = {
+      ...{ method, target, credentials },
+      readBody: () => readBody(request),
+      route: (body) => {
+        const found = findRoute(routes, method, parsedTarget);
+        if (readsJson(found.body, body)) checkMediaType(request);
+        route = found;
+        return {
+          method: found.method,
+          idempotencyKeys: sentHeader(request, 'idempotency-key'),
+          isFreeOfQuota: found.isFreeOfQuota,
+          read: () => found.read(parsedTarget, body),
+        };
+      },
+    };
+    const result = await calls.signed(call, event);
+    if (event.caller === undefined) event.claimedKey = claimedKey(credentials);
+    return responseOf(result, route, event);
+  };
+}
+
+function responseOf(
+  { response, isReplay, originalRequestId, limits }: CallResult,
+  route: Route | undefined,
+  event: RequestEvent,
+): HttpResponse {
+  let http: HttpResponse;
+  if (response instanceof ApiError) {
+    event.apiError = response;
+    // The body of a replay has the request id of the original call.
+    http = errorResponse(response, originalRequestId ?? event.requestId);
+  } else http = jsonResponse(200, (route as Route).write(response));
+  if (isReplay) http.headers['Idempotent-Replayed'] = 'true';
+  if (limits !== undefined) Object.assign(http.headers, rateLimitHeaders(limits));
+  return http;
+}
 
 /** A REST route: one google.api.http annotation of one method. */
 export interface Route {
@@ -137,7 +197,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
 }
 
 /** Whether a body is read as JSON. */
-export function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
+function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
   return body === 'REQUIRED' || (body === 'OPTIONAL' && bytes.length > 0);
 }
 

@@ -1,4 +1,4 @@
-import { acceptedFrom, rejectedThroughS } from '../../api/nonce-gap.ts';
+import { acceptedFrom, rejectedThroughS } from '../../api/authentication.ts';
 import { type Config, settings } from '../../config/config.ts';
 import { faultOf } from '../../config/settings.ts';
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';

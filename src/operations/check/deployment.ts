@@ -8,7 +8,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Finding } from '../../domain/finding.ts';
 import { reachProxy, trusting } from '../../events/webhooks/connect.ts';
 import { askAccess } from '../../health/provider-watch.ts';
-import { openAdminSocket } from '../../http/listen/admin-socket.ts';
+import { openAdminSocket } from '../../http/listen/address.ts';
 import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
 import {
   countSeals,

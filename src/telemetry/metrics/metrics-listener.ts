@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Logger } from 'pino';
-import { CountedResponse, endWith } from '../../http/listen/counted-response.ts';
-import { framingFault } from '../../http/listen/http1-server.ts';
+import { CountedResponse, endWith, framingFault } from '../../http/listen/http1-server.ts';
 import type { OpenCalls, OpenConnection } from '../../http/listen/open-calls.ts';
 import { contentType, type Scrape } from './scrape.ts';
 

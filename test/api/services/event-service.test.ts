@@ -8,8 +8,7 @@ import {
   WatchEventsRequestSchema,
   type WatchEventsResponse,
 } from '../../../gen/artseal/v1/event_pb.ts';
-import { createDispatcher } from '../../../src/api/pipeline.ts';
-import type { Principal } from '../../../src/api/principal.ts';
+import { createDispatcher, type Principal } from '../../../src/api/operation.ts';
 import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
 import { createEventService } from '../../../src/api/services/event-service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';

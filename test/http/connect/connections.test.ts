@@ -6,7 +6,7 @@ import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { setCaller } from '../../../src/api/call-observer.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import { endWith } from '../../../src/http/listen/counted-response.ts';
+import { endWith } from '../../../src/http/listen/http1-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { heldConnections } from '../../support/local-server.ts';

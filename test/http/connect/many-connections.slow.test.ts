@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { setCaller } from '../../../src/api/call-observer.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import { endWith } from '../../../src/http/listen/counted-response.ts';
+import { endWith } from '../../../src/http/listen/http1-server.ts';
 import { frontOf, makeAuthority } from '../../support/certificates.ts';
 import { openSocket } from '../../support/raw-talk.ts';
 import { bearer } from '../../support/typed-clients.ts';

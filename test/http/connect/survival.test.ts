@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { callsPerConnectionMax } from '../../../src/http/connect/connections.ts';
 import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
-import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
+import type { TlsFront } from '../../../src/http/listen/tls-listeners.ts';
 import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';

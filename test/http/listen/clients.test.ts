@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createClientOf } from '../../../src/http/listen/clients.ts';
-import { givenNetwork, parseNetwork } from '../../../src/lib/networks.ts';
+import { createClientOf, givenNetwork, parseNetwork } from '../../../src/lib/networks.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 

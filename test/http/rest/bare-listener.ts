@@ -1,12 +1,11 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
-import { createClientOf } from '../../../src/http/listen/clients.ts';
 import { OpenCalls } from '../../../src/http/listen/open-calls.ts';
-import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
+import type { TlsFront } from '../../../src/http/listen/tls-listeners.ts';
 import { createOpenRoutes, type OpenRouteDependencies } from '../../../src/http/rest/open-routes.ts';
 import { createPublicListener } from '../../../src/http/rest/public-listener.ts';
-import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
-import type { Network } from '../../../src/lib/networks.ts';
+import type { SignedCalls } from '../../../src/http/rest/routes.ts';
+import { createClientOf, type Network } from '../../../src/lib/networks.ts';
 import { readPackaged } from '../../../src/packaging/packaged-files.ts';
 import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setCaller } from '../../../src/api/call-observer.ts';
 import { readBody } from '../../../src/http/rest/http-message.ts';
-import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
+import type { SignedCalls } from '../../../src/http/rest/routes.ts';
 import { loopback } from '../../../src/lib/networks.ts';
 import { eventually } from '../../support/eventually.ts';
 import { heldConnections } from '../../support/local-server.ts';

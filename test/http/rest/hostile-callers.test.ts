@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import { ApiError } from '../../../src/domain/reason.ts';
 import { ClientGone, readBody } from '../../../src/http/rest/http-message.ts';
-import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
+import type { SignedCalls } from '../../../src/http/rest/routes.ts';
 import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
