@@ -12,7 +12,7 @@ import {
   type MessageShape,
 } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import type { Actor } from '../domain/audit-entry.ts';
+import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import type { Tier } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError } from '../domain/reason.ts';
@@ -189,7 +189,7 @@ export interface Implementation {
   readonly operations: ReadonlyMap<DescMethod, UnaryOperation | StreamingOperation>;
 }
 
-/** Pairs a service with its operations. Throws if a method that streams may not be repeated. */
+/** Pairs a service with its operations, and checks the field `reason` of each. Throws if a method that streams may not be repeated. */
 export function implement<S extends DescService>(
   service: S,
   scope: Scope,
@@ -200,9 +200,19 @@ export function implement<S extends DescService>(
     if (isStreaming(method) && !mayRepeat(method))
       throw new Error(`${method} streams, so it must have NO_SIDE_EFFECTS or IDEMPOTENT.`);
     const operation = found[method.localName];
-    return operation === undefined ? [] : [[method, operation] as const];
+    return operation === undefined ? [] : [[method, withReason(method, operation)] as const];
   });
   return { service, scope, operations: new Map(entries) };
+}
+
+/** An operation that also checks the reason in its message, if it has one. */
+function withReason<O extends UnaryOperation | StreamingOperation>({ input }: DescMethod, operation: O): O {
+  if (input.field.reason === undefined) return operation;
+  const check: O['check'] = (message, principal) => {
+    const { reason = '' } = message as { readonly reason?: string };
+    return [...(operation.check?.(message, principal) ?? []), ...checkReason(reason)];
+  };
+  return { ...operation, check };
 }
 
 /** Whether a method may change something. If it returns one message, its calls take an Idempotency-Key. */

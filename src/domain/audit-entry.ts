@@ -24,9 +24,6 @@ export interface Reasoned {
   readonly reason: string;
 }
 
-/** Checks the reason of a change. */
-export const checkReasoned = ({ reason }: Reasoned) => checkReason(reason);
-
 /** An entry of the audit log. */
 export interface AuditEntry extends Actor {
   /** Counts up. */

@@ -1,14 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   AdminService,
-  type AuditEntrySchema,
   Key_Tier,
   type ListUsageResponse_UsageSchema,
   Platform_Status,
   type PlatformSchema,
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { type AuditEntry, checkReasoned, type Reasoned } from '../../domain/audit-entry.ts';
+import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
+import type { AuditEntry, Reasoned } from '../../domain/audit-entry.ts';
 import { checkMonth, checkSince, instantOf, yearOf } from '../../domain/calendar.ts';
 import {
   type AgreementChange,
@@ -16,27 +16,32 @@ import {
   type PlatformStatus,
   platformNotFound,
 } from '../../domain/caller.ts';
+import { webhookStatuses } from '../../domain/webhook.ts';
 import type { Platform, PlatformUsage } from '../../store/caller-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { actorOf, type Call, type Implementation, implement } from '../operation.ts';
-import { createEventOperations } from './admin-events.ts';
-import { createLinkOperations } from './admin-links.ts';
-import { createWebhookOperations } from './admin-webhooks.ts';
+import type { StoredWebhook } from '../../store/webhook-commands.ts';
+import { deleteWebhook } from '../../store/webhook-requests.ts';
+import { actorOf, type Call, type Implementation, implement, type Operations } from '../operation.ts';
+import { createKeyOperations, createTokenOperations, quotaField, tierOf } from './credential-operations.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { numberOf } from './event-service.ts';
-import { createKeyOperations, quotaField, tierOf } from './key-operations.ts';
+import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
+import { callerNamed, checkAfter, eventMessage, numberOf, readEvents } from './event-service.ts';
+import { linkMessage } from './evidence-service.ts';
 import { listing } from './paging.ts';
 import { createPartyOperations } from './party-operations.ts';
-import { createTokenOperations } from './token-operations.ts';
+import { checkWhich, createRedelivery } from './webhook-deliveries.ts';
+import { webhookMessage } from './webhook-service.ts';
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: ServiceDependencies): Implementation {
   const { clock, calendar, paging, timestamp } = dependencies;
-  const at = (atS: number) => timestamp(atS * 1_000);
+  const entryMessage = ({ id, atS, reason, before, after, ...entry }: AuditEntry) => {
+    const texts = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
+    return { ...entry, ...texts, id: BigInt(id), at: timestamp(atS * 1_000) };
+  };
   const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
 
   const settingPlatform = (status: PlatformStatus) => ({
-    check: checkReasoned,
     run: async (request: Reasoned & { readonly caller: string }, call: Call) => {
       const [by, { caller: name }] = [byOf(call, request), request];
       const changed = await call.execute({ kind: 'SetPlatformStatus', by, name, status });
@@ -64,7 +69,6 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
       }),
     },
     updatePlatform: {
-      check: checkReasoned,
       run: async (request, call) => {
         const [by, change, name] = [byOf(call, request), toChange(request), request.caller];
         const changed = await call.execute({ kind: 'ChangeAgreement', by, name, change });
@@ -89,13 +93,8 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
         const calls = await execute({ kind: 'CountCalls', callerId, month });
         const filings = await execute({ kind: 'CountFilings', callerId, year: yearOf(month) });
         const counted = { calls: BigInt(calls), filingsInYear: BigInt(filings) };
-        return {
-          caller,
-          month,
-          ...counted,
-          ...quotaField(monthlyQuota),
-          ...remainingField(monthlyQuota, calls),
-        };
+        const quota = { ...quotaField(monthlyQuota), ...remainingField(monthlyQuota, calls) };
+        return { caller, month, ...counted, ...quota };
       },
     },
     listAuditLog: listing(paging, {
@@ -105,17 +104,9 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
         const sinceS = sinceMs === undefined ? undefined : Math.floor(sinceMs / 1000);
         return execute({ kind: 'ListAuditLog', sinceS, page });
       },
-      respond: ({ items }) => ({ entries: items.map((entry) => entryMessage(entry, at)) }),
+      respond: ({ items }) => ({ entries: items.map(entryMessage) }),
     }),
   });
-}
-
-function entryMessage(
-  { id, atS, reason, before, after, ...entry }: AuditEntry,
-  at: (atS: number) => string,
-): MessageInitShape<typeof AuditEntrySchema> {
-  const texts = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
-  return { ...entry, ...texts, id: BigInt(id), at: at(atS) };
 }
 
 /** An unknown tier number stays, so that the rules of agreements reject it. */
@@ -157,4 +148,107 @@ function usageMessage(usage: PlatformUsage): MessageInitShape<typeof ListUsageRe
 function remainingField(quota: number | null, calls: number): { remaining?: bigint } {
   const left = callsLeft(quota, calls);
   return left === null ? {} : { remaining: BigInt(left) };
+}
+
+/** The operations of AdminService on links to evidence. */
+function createLinkOperations({
+  clock,
+  timestamp,
+  paging,
+}: ServiceDependencies): Pick<Operations<typeof AdminService>, 'listAllLinks' | 'revokeLink'> {
+  return {
+    listAllLinks: listing(paging, {
+      find: ({ filingNo }, page, { execute }) => {
+        const nowS = Math.floor(clock.nowMs() / 1_000);
+        return execute({ kind: 'ListLinks', filingNo, owner: undefined, nowS, page });
+      },
+      respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
+    }),
+    revokeLink: {
+      run: async ({ linkId, reason }, call) => {
+        const named = { linkId, filingNo: undefined, owner: undefined };
+        const by = actorOf(call, clock, reason);
+        const link = await call.execute({ kind: 'RevokeLink', by, ...named });
+        return { link: linkMessage(link, timestamp), filingNo: link.filingNo };
+      },
+    },
+  };
+}
+
+/** The operation of AdminService that lists events. */
+function createEventOperations(
+  making: ServiceDependencies,
+): Pick<Operations<typeof AdminService>, 'listAllEvents'> {
+  return {
+    listAllEvents: {
+      check: ({ after, since }) => [
+        ...checkAfter(after),
+        ...checkSince(since),
+        ...(after === undefined || since === '' ? [] : [{ field: 'since', rule: eitherRule }]),
+      ],
+      run: async ({ platform, after, since }, { execute }) => {
+        const callerId = platform === '' ? undefined : await callerNamed(platform, execute);
+        const from = { after: numberOf(after), sinceMs: instantOf(since) };
+        const { events, next } = await readEvents({ callerId, ...from }, execute);
+        const entries = events.map((event) => ({
+          ...{ event: eventMessage(event, making), platform: event.caller, position: BigInt(event.position) },
+        }));
+        return { entries, next: BigInt(next) };
+      },
+    },
+  };
+}
+
+const eitherRule = 'must be left out if after is given';
+
+/** The operations of AdminService on webhook endpoints. */
+function createWebhookOperations(
+  dependencies: ServiceDependencies,
+): Pick<
+  Operations<typeof AdminService>,
+  'listAllWebhooks' | 'setWebhookStatus' | 'removeWebhook' | 'redeliverEvents'
+> {
+  const { clock, timestamp, paging, onWebhookChange } = dependencies;
+  const redeliver = createRedelivery(dependencies);
+
+  const shown = (webhook: StoredWebhook) =>
+    webhookMessage(webhook, webhook.origin, Math.floor(clock.nowMs() / 1_000), timestamp);
+
+  /** The endpoint that a call changes, of any caller. */
+  const named = (call: Call, { webhookId, reason }: { webhookId: string; reason: string }) => {
+    return { webhookId, owner: undefined, by: actorOf(call, clock, reason) };
+  };
+
+  return {
+    listAllWebhooks: listing(paging, {
+      check: ({ status }) => checkWord('status', webhookStatuses, Webhook_Status, status),
+      find: async ({ platform, status: number, failing: isFailing }, page, { execute }) => {
+        const owner = platform === '' ? undefined : await callerNamed(platform, execute);
+        const status = wordOf(webhookStatuses, Webhook_Status, number);
+        return execute({ kind: 'ListWebhooks', owner, status, isFailing, page });
+      },
+      respond: ({ items }) => ({ webhooks: items.map(shown) }),
+    }),
+    setWebhookStatus: {
+      check: ({ status }) => checkRequiredWord('status', webhookStatuses, Webhook_Status, status),
+      run: async (request, call) => {
+        const status = wordOf(webhookStatuses, Webhook_Status, request.status);
+        const change = { kind: 'ChangeWebhook', ...named(call, request), change: { status } } as const;
+        const changed = await call.execute(change);
+        onWebhookChange();
+        return { webhook: shown(changed) };
+      },
+    },
+    removeWebhook: {
+      run: async (request, call) => {
+        await deleteWebhook(call.execute, named(call, request), call.executeNext);
+        onWebhookChange();
+        return {};
+      },
+    },
+    redeliverEvents: {
+      check: checkWhich,
+      run: (request, call) => redeliver(named(call, request), request, call),
+    },
+  };
 }

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { EventService, type WatchEventsResponseSchema } from '../../../gen/artseal/v1/event_pb.ts';
+import { type EventSchema, EventService } from '../../../gen/artseal/v1/event_pb.ts';
+import { type Event, eventId } from '../../domain/event.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { checkRange, ValidationError, type Violation } from '../../domain/violation.ts';
+import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
 import type { EventPage, EventsFrom, EventWithCaller } from '../../store/event-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import { type Call, type Implementation, implement, ownerScope, type StreamCall } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { eventMessage } from './event-message.ts';
 
 /** How long a call may wait for an event, in seconds. */
 const waitS = { min: 0, max: 30 } as const;
@@ -37,13 +38,6 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
     }
   }
 
-  const messageOf = (
-    event: EventWithCaller,
-    next: number,
-  ): MessageInitShape<typeof WatchEventsResponseSchema> => {
-    return { event: eventMessage(event, making), platform: event.caller, next: BigInt(next) };
-  };
-
   async function* watch({ callerId, after }: Cursor, { execute, signal }: StreamCall) {
     using listener = feed.listen(callerId, signal);
     const cursorOf = ({ position, sequence }: EventWithCaller) =>
@@ -54,7 +48,8 @@ export function createEventService({ feed, polls, clock, ...making }: ServiceDep
     let sentMs = clock.monotonicMs();
     while (!signal.aborted && !feed.isEnded()) {
       for (const event of page.events) {
-        yield messageOf(event, cursorOf(event));
+        const cursor = BigInt(cursorOf(event));
+        yield { event: eventMessage(event, making), platform: event.caller, next: cursor };
         sentMs = clock.monotonicMs();
       }
       const { next } = page;
@@ -133,3 +128,36 @@ export const numberOf = (value: bigint | undefined) => (value === undefined ? un
 /** Checks a cursor. */
 export const checkAfter = (after = 0n): Violation[] =>
   checkRange('after', Number(after), { min: 0, max: Number.MAX_SAFE_INTEGER });
+
+/** What event messages are made with. */
+type EventMessageDependencies = Pick<ServiceDependencies, 'idKey' | 'timestamp'>;
+
+/** The message of an event, the same in the feed and in webhooks. */
+export function eventMessage(
+  event: Event,
+  { idKey, timestamp }: EventMessageDependencies,
+): MessageInitShape<typeof EventSchema> & { readonly id: string } {
+  const { sequence, type, atMs, filingNo, escrowId, state, keyId, month, percent, webhookId } = event;
+  const resource = { filingNo, escrowId, state, keyId, month, percent, webhookId };
+  const definite = Object.fromEntries(Object.entries(resource).filter(([, value]) => value !== undefined));
+  return { id: eventId(idKey, event), sequence: BigInt(sequence), type, at: timestamp(atMs), ...definite };
+}
+
+/** The webhook message of an event. Its bytes are the same for every attempt. */
+export function webhookMessage(event: Event, making: EventMessageDependencies): WebhookMessage {
+  return messageOf({ ...eventMessage(event, making), sequence: event.sequence });
+}
+
+/** Members of every webhook message. */
+interface MessageData {
+  readonly id: string;
+  readonly type?: string | undefined;
+  /** RFC 3339. */
+  readonly at?: string | undefined;
+}
+
+/** Wraps data as Standard Webhooks specifies. */
+export function messageOf<Data extends MessageData>(data: Data): WebhookMessage {
+  const { id, type, at: timestamp } = data;
+  return { id, body: JSON.stringify({ type, timestamp, data }) };
+}

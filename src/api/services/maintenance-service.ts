@@ -1,15 +1,23 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   CheckResponse_Level,
+  type ExpiredYearSchema,
   MaintenanceService,
   ReloadResponse_Part_Result,
 } from '../../../gen/artseal/v1/maintenance_pb.ts';
-import { checkReasoned } from '../../domain/audit-entry.ts';
+import { yearOfFiling } from '../../domain/filing.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
+import { ApiError } from '../../domain/reason.ts';
+import type { Violation } from '../../domain/violation.ts';
+import { hasEnded, isAhead, mintLogKey, signsAt } from '../../evidence/log/signing-keys.ts';
+import { countSeals, reencryptSecrets, sealedKeys } from '../../keys/sealed-secrets.ts';
+import type { LogKey } from '../../store/log-commands.ts';
+import { type ExpiredFiling, erasedPerRequestMax } from '../../store/operator-commands.ts';
+import type { Execute } from '../../store/store.ts';
 import { actorOf, type Implementation, implement, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { createLogKeyOperations } from './log-key-operations.ts';
-import { createRetentionOperations } from './retention-operations.ts';
-import { createSecretOperations } from './secret-operations.ts';
+import { replaceLostSecrets } from './lost-secrets.ts';
+import { listing } from './paging.ts';
 
 /** MaintenanceService, for operators. */
 export function createMaintenanceService(dependencies: ServiceDependencies): Implementation {
@@ -55,7 +63,6 @@ function createClockOperations({
       },
     },
     acceptClock: {
-      check: checkReasoned,
       run: async ({ reason }, call) => {
         const by = actorOf(call, clock, reason);
         const { acceptedS, newestS } = await call.execute({ kind: 'AcceptClock', by });
@@ -64,4 +71,163 @@ function createClockOperations({
       },
     },
   };
+}
+
+/** The operations of MaintenanceService on filings whose retention period is over. */
+function createRetentionOperations({
+  clock,
+  paging,
+  timestamp,
+  executeApart,
+}: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'countExpired' | 'eraseExpired'> {
+  /** A page that is as long as one command allows. */
+  const pageFrom = (from: number | undefined) => ({ from, size: erasedPerRequestMax });
+
+  return {
+    countExpired: listing(paging, {
+      find: (_, { from }, { execute }) => {
+        const nowS = Math.floor(clock.nowMs() / 1_000);
+        return execute({ kind: 'ListExpired', nowS, page: pageFrom(from) });
+      },
+      respond: ({ items, beforeS }) => ({
+        years: yearsOf(items),
+        recordedUpTo: timestamp(beforeS * 1_000),
+      }),
+    }),
+    eraseExpired: {
+      check: paging.check,
+      run: async (request, call) => {
+        const by = actorOf(call, clock, request.reason);
+        const { from } = paging.query(request, call.principal);
+        const listed = await executeApart({ kind: 'ListExpired', nowS: by.atS, page: pageFrom(from) });
+        const filingNos = listed.items.map(({ filingNo }) => filingNo);
+        const erased = await call.execute({ kind: 'EraseFilings', by, filingNos });
+        // A replay returns what the first call erased. What is listed now comes after that.
+        const isReplay = erased[0] !== undefined && !filingNos.includes(erased[0].filingNo);
+        const next = isReplay ? (from ?? 0) : listed.next;
+        return {
+          years: yearsOf(erased),
+          nextPageToken: paging.token({ items: [], next }, request, call.principal),
+        };
+      },
+    },
+  };
+}
+
+/** Counts filings by the year of their numbers. */
+function yearsOf(filings: readonly ExpiredFiling[]): MessageInitShape<typeof ExpiredYearSchema>[] {
+  const byYear = Map.groupBy(filings, ({ filingNo }) => yearOfFiling(filingNo));
+  return Array.from(byYear, ([year, some]) => ({
+    year,
+    filings: some.length,
+    records: some.reduce((sum, { records }) => sum + records, 0),
+    firstFilingNo: some.at(0)?.filingNo ?? '',
+    lastFilingNo: some.at(-1)?.filingNo ?? '',
+  }));
+}
+
+/** The operations of MaintenanceService on the secrets that master keys encrypt. */
+function createSecretOperations(
+  dependencies: ServiceDependencies,
+): Pick<Operations<typeof MaintenanceService>, 'reencryptSecrets' | 'rotateSecrets'> {
+  const { clock, keyRing, onWebhookChange, refreshLogKeys } = dependencies;
+
+  async function usesIn(execute: Execute) {
+    const keys = await Array.fromAsync(sealedKeys(execute));
+    return countSeals(keys, Math.floor(clock.nowMs() / 1_000));
+  }
+
+  return {
+    reencryptSecrets: {
+      run: async ({ reason }, call) => {
+        await call.admit();
+        const [{ name: masterKey }, ...others] = keyRing.masterKeys;
+        const before = await usesIn(call.execute);
+        const by = actorOf(call, clock, reason);
+        const reencrypted = await reencryptSecrets(call.execute, keyRing, by);
+        const after = await usesIn(call.execute);
+        const unused = others.filter(({ name }) => !after.some((use) => use.masterKey === name));
+        onWebhookChange();
+        const unusedMasterKeys = unused.map(({ name }) => name);
+        return { masterKey, reencrypted, before: [...before], after: [...after], unusedMasterKeys };
+      },
+    },
+    rotateSecrets: {
+      run: async ({ reason }, call) => {
+        await call.admit();
+        const by = actorOf(call, clock, reason);
+        const replaced = await replaceLostSecrets({ ...dependencies, execute: call.execute }, by);
+        onWebhookChange();
+        await refreshLogKeys();
+        return replaced;
+      },
+    },
+  };
+}
+
+/** How long the earlier keys sign besides a new one by default, in seconds. */
+const overlapDefaultS = 30 * 86_400;
+/** The longest delay of a new key and the longest overlap, in seconds. */
+const longestS = 366 * 86_400;
+
+/** The operations of MaintenanceService on the keys of the evidence log. */
+function createLogKeyOperations({
+  clock,
+  keyRing,
+  timestamp,
+  executeApart,
+  refreshLogKeys,
+}: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'listLogKeys' | 'rotateLogKey'> {
+  const nowS = () => Math.floor(clock.nowMs() / 1_000);
+  const at = (atS: number) => timestamp(atS * 1_000);
+  const shown = (key: LogKey) => ({
+    vkey: key.vkey,
+    addedAt: at(key.addedAtS),
+    signsFrom: at(key.signsFromS ?? key.addedAtS),
+    endsAt: key.endsAtS === null ? '' : at(key.endsAtS),
+    isSigning: signsAt(key, nowS()),
+  });
+
+  return {
+    listLogKeys: {
+      run: async (_, { execute }) => {
+        const { keys } = await execute({ kind: 'GetLog' });
+        const atS = nowS();
+        const live = keys.filter((key) => !hasEnded(key, atS));
+        // The order of keys that are both ahead, or both not, stays: newest first.
+        const sorted = live.toSorted((one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)));
+        return { keys: sorted.map(shown) };
+      },
+    },
+    rotateLogKey: {
+      check: ({ signsInSeconds, overlapSeconds = overlapDefaultS }) => [
+        ...checkDelay('signsInSeconds', signsInSeconds),
+        ...checkDelay('overlapSeconds', overlapSeconds),
+      ],
+      run: async ({ signsInSeconds, overlapSeconds = overlapDefaultS, reason }, call) => {
+        const by = actorOf(call, clock, reason);
+        const { origin } = await executeApart({ kind: 'GetLog' });
+        if (origin === undefined)
+          throw new ApiError(
+            'NOT_FOUND',
+            'The evidence log has no key yet: the first artseal serve creates it.',
+          );
+        const startS = by.atS + signsInSeconds;
+        const rotated = await call.execute({
+          ...{ kind: 'RotateLogKey', by, key: mintLogKey(origin, keyRing, by.atS) },
+          endsAtS: startS + overlapSeconds,
+          signsFromS: signsInSeconds > 0 ? startS : undefined,
+        });
+        await refreshLogKeys();
+        const { keys } = await executeApart({ kind: 'GetLog' });
+        const added = keys.find(({ vkey }) => vkey === rotated.vkey);
+        return { ...(added && { key: shown(added) }), othersEndAt: at(rotated.endsAtS) };
+      },
+    },
+  };
+}
+
+function checkDelay(field: string, seconds: number): Violation[] {
+  if (seconds >= 0 && seconds <= longestS) return [];
+  return [{ field, rule: `must be 0 to ${longestS}` }];
 }

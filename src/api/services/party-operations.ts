@@ -1,12 +1,9 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type AddPartyRequest,
   type AdminService,
   type ImportPartiesRequest,
   Party_Role,
-  type PartySchema,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { checkReason } from '../../domain/audit-entry.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
 import {
   checkParty,
@@ -35,13 +32,13 @@ export function createPartyOperations({
   Operations<typeof AdminService>,
   'addParty' | 'removeParty' | 'listParties' | 'importParties'
 > {
-  const shown = (party: Party) => partyMessage(party, timestamp);
+  const shown = ({ role, providerIds, addedAtS, ...party }: Party) => {
+    const addedAt = timestamp(addedAtS * 1_000);
+    return { ...party, role: Party_Role[role], providerIds: { ...providerIds }, addedAt };
+  };
   return {
     addParty: {
-      check: (request) => [
-        ...checkParty(partyOf(request, partyRules), partyRules),
-        ...checkReason(request.reason),
-      ],
+      check: (request) => checkParty(partyOf(request, partyRules), partyRules),
       run: async (request, call) => {
         const by = actorOf(call, clock, request.reason);
         const party = partyOf(request, partyRules) as NewParty;
@@ -49,7 +46,7 @@ export function createPartyOperations({
       },
     },
     removeParty: {
-      check: ({ role, reason }) => [...checkRole(roleOf(role)), ...checkReason(reason)],
+      check: ({ role }) => checkRole(roleOf(role)),
       run: async ({ caller, partyId, ...request }, call) => {
         const by = actorOf(call, clock, request.reason);
         const role = roleOf(request.role) as PartyRole;
@@ -75,7 +72,7 @@ export function createPartyOperations({
 
 /** Reads and checks parties. */
 function readParties(
-  { parties: messages, dryRun: isTrial, reason }: ImportPartiesRequest,
+  { parties: messages, dryRun: isTrial }: ImportPartiesRequest,
   rules: PartyRules | undefined,
 ) {
   const read = messages.map((message, index) => {
@@ -90,7 +87,7 @@ function readParties(
   const parties = read.map(({ party }) => party);
   const callers = read.map(({ caller }) => caller);
   const faults = read.flatMap((one) => one.violations);
-  const violations = [...checkReason(reason), ...faults, ...repeated(parties)];
+  const violations = [...faults, ...repeated(parties)];
   return { parties, callers, violations, isTrial };
 }
 
@@ -128,12 +125,4 @@ function repeated(parties: readonly (NewParty & { readonly caller: string })[]):
     if (before === undefined) first.set(key, index);
     return before === undefined ? [] : [{ field: `parties[${index}]`, rule: `is parties[${before}] again` }];
   });
-}
-
-function partyMessage(
-  { role, providerIds, addedAtS, ...party }: Party,
-  timestamp: ServiceDependencies['timestamp'],
-): MessageInitShape<typeof PartySchema> {
-  const addedAt = timestamp(addedAtS * 1_000);
-  return { ...party, role: Party_Role[role], providerIds: { ...providerIds }, addedAt };
 }

@@ -25,7 +25,7 @@ import { redeliver } from '../../store/webhook-requests.ts';
 import { actorOf, type Call, type Operations, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { checkWord, wordOf } from './enum-words.ts';
-import { messageOf } from './event-message.ts';
+import { messageOf } from './event-service.ts';
 import { listing } from './paging.ts';
 
 /** Concurrent redeliver calls: for one endpoint, and in total. */
@@ -52,6 +52,16 @@ export function createDeliveryOperations(
 ): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
   const { clock, timestamp, paging, idKey } = dependencies;
   const redeliver = createRedelivery(dependencies);
+  const shown = (delivery: StoredDelivery): MessageInitShape<typeof DeliverySchema> => {
+    const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
+    return {
+      ...{ eventId: eventId(idKey, delivery), sequence: BigInt(sequence), type, attempts },
+      status: Delivery_Status[status],
+      ...(lastAttemptAtMs !== null && { lastAttemptAt: timestamp(lastAttemptAtMs) }),
+      ...(nextAttemptAtMs !== null && { nextAttemptAt: timestamp(nextAttemptAtMs) }),
+      ...answerFields(delivery),
+    };
+  };
   return {
     listDeliveries: listing(paging, {
       check: ({ status }) => checkWord('status', deliveryStatuses, Delivery_Status, status),
@@ -59,9 +69,7 @@ export function createDeliveryOperations(
         const status = wordOf(deliveryStatuses, Delivery_Status, request.status);
         return call.execute({ kind: 'ListDeliveries', ...nameOf(call, request.webhookId), status, page });
       },
-      respond: ({ items }) => ({
-        deliveries: items.map((delivery) => deliveryMessage(delivery, idKey, timestamp)),
-      }),
+      respond: ({ items }) => ({ deliveries: items.map(shown) }),
     }),
     redeliver: {
       check: checkWhich,
@@ -112,25 +120,6 @@ export function checkWhich({ sequence, since }: Selected): Violation[] {
   if (since !== undefined && instantOf(since) === undefined)
     return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00' }];
   return [];
-}
-
-function deliveryMessage(
-  delivery: StoredDelivery,
-  idKey: Uint8Array,
-  timestamp: ServiceDependencies['timestamp'],
-): MessageInitShape<typeof DeliverySchema> {
-  const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
-  const { httpStatus, answer, error } = delivery;
-  return {
-    eventId: eventId(idKey, delivery),
-    sequence: BigInt(sequence),
-    type,
-    status: Delivery_Status[status],
-    attempts,
-    ...(lastAttemptAtMs !== null && { lastAttemptAt: timestamp(lastAttemptAtMs) }),
-    ...(nextAttemptAtMs !== null && { nextAttemptAt: timestamp(nextAttemptAtMs) }),
-    ...answerFields({ httpStatus, answer, error }),
-  };
 }
 
 /** The response fields of a message. Bytes that are not UTF-8 become U+FFFD. */

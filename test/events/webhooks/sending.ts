@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
-import { webhookMessage } from '../../../src/api/services/event-message.ts';
+import { webhookMessage } from '../../../src/api/services/event-service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { Attempt, WebhookMessage } from '../../../src/events/webhooks/attempt.ts';
 import { type SendingLimits, sendingLimits } from '../../../src/events/webhooks/limits.ts';
