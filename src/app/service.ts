@@ -3,14 +3,16 @@ import { createDispatcher } from '../api/operation.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
 import type { ServiceDependencies } from '../api/services/dependencies.ts';
-import { createEscrowService } from '../api/services/escrow-service.ts';
+import { createEscrowService, createReviewService } from '../api/services/escrow-service.ts';
 import { createEventService, webhookMessage } from '../api/services/event-service.ts';
-import { createEvidenceService, createSharedEvidence } from '../api/services/evidence-service.ts';
+import {
+  createEvidenceService,
+  createProvenanceService,
+  createSharedEvidence,
+} from '../api/services/evidence-service.ts';
 import { createFilingService } from '../api/services/filing-service.ts';
 import { createMaintenanceService } from '../api/services/maintenance-service.ts';
 import { createPaging } from '../api/services/paging.ts';
-import { createProvenanceService } from '../api/services/provenance-service.ts';
-import { createReviewService } from '../api/services/review-service.ts';
 import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
 import { createFeed, createPolls } from '../events/feed.ts';

@@ -1,5 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type EvidenceLinkSchema, EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
+import { ProvenanceRecord_Event, ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
+import { filingNotFound, retentionYears } from '../../domain/filing.ts';
 import { transfersMax } from '../../domain/provenance.ts';
 import { checkRange } from '../../domain/violation.ts';
 import { linkLifeS } from '../../keys/link-tokens.ts';
@@ -97,4 +99,21 @@ export function createSharedEvidence(
       return { json: JSON.stringify(bundle), file: `artseal-evidence-${filingNo}-${sequence}.json` };
     },
   };
+}
+
+/** The operations of ProvenanceService. Every caller may read the records of every filing. */
+export function createProvenanceService(): Implementation {
+  return implement(ProvenanceService, 'read', {
+    getProvenance: {
+      run: async ({ filingNo }, call) => {
+        const provenance = await call.execute({ kind: 'GetProvenance', filingNo });
+        if (provenance === undefined) throw filingNotFound();
+        const records = provenance.records.map(({ event, at }) => ({
+          event: ProvenanceRecord_Event[event],
+          at,
+        }));
+        return { filingNo, author: provenance.author, records, retentionYears };
+      },
+    },
+  });
 }

@@ -31,9 +31,6 @@ import { endConnection } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse } from '../listen/open-calls.ts';
 import { headerBytesMax, requestMs } from './connections.ts';
 
-/** The domain of the reasons in google.rpc.ErrorInfo. */
-export const errorDomain = 'artseal';
-
 const codes: Record<StatusCode, Code> = {
   unauthenticated: Code.Unauthenticated,
   permission_denied: Code.PermissionDenied,
@@ -66,7 +63,7 @@ export function toConnectError(
     message,
     hints: { retryAfterS, allow },
   } = apiError;
-  const info = { reason, domain: errorDomain, metadata: { requestId } };
+  const info = { reason, domain: 'artseal', metadata: { requestId } };
   const error = new ConnectError(message, code, undefined, [{ desc: ErrorInfoSchema, value: info }]);
   if (apiError instanceof ValidationError) {
     const fieldViolations = apiError.violations.map(({ field, rule }) => ({
@@ -109,12 +106,6 @@ export function sendError(
   else if (status === undefined && type.startsWith('application/connect+')) endStream(response, type, error);
   else writeError(response, status ?? reasons[apiError.reason].http, error);
   request.resume();
-}
-
-/** Rejects a call of an unknown method: UNIMPLEMENTED in gRPC; 404 in Connect, whose clients read it as UNIMPLEMENTED. */
-export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, event: RequestEvent): void {
-  const apiError = new ApiError('NOT_FOUND', 'There is no such service or method.');
-  sendError(request, response, event, apiError, { code: Code.Unimplemented });
 }
 
 function answerInHeaders(response: AnyResponse, type: string, error: ConnectError): void {

@@ -40,7 +40,6 @@ import { inPieces } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
 import { requestMs } from './connections.ts';
 import {
-  answerUnknownMethod,
   callKeys,
   deadlineOver,
   errorOfEmptyResponse,
@@ -122,7 +121,11 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   async function answer(...[request, response, event, open]: Parameters<TypedCalls>): Promise<void> {
     const target = request.url ?? '';
     const handler = handlers.get(target.replace(/\?.*$/s, ''));
-    if (handler === undefined) return answerUnknownMethod(request, response, event);
+    if (handler === undefined) {
+      const apiError = new ApiError('NOT_FOUND', 'There is no such service or method.');
+      // UNIMPLEMENTED in gRPC; 404 in Connect, whose clients read it as UNIMPLEMENTED.
+      return sendError(request, response, event, apiError, { code: Code.Unimplemented });
+    }
     event.operation = operationName(handler.method);
     if (handler.method.methodKind !== 'unary') endWithClient(request, response);
     const values = createContextValues();

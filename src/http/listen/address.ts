@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, closeSync, lstatSync, openSync, type Stats, unlinkSync } from 'node:fs';
+import { chmodSync, closeSync, lstatSync, openSync, unlinkSync } from 'node:fs';
 import { type AddressInfo, connect, type Server } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 
@@ -80,7 +80,8 @@ async function removeStale(path: string): Promise<void> {
   if (!found.isSocket()) throw new Error('the path exists and is no socket');
   if (!(await hasNoListener(path))) throw new Error('another process listens on it');
   // Another process may have replaced it meanwhile.
-  if (isSame(found, lstatSync(path, { throwIfNoEntry: false }))) unlinkSync(path);
+  const now = lstatSync(path, { throwIfNoEntry: false });
+  if (now?.dev === found.dev && now.ino === found.ino) unlinkSync(path);
 }
 
 /** Whether no process listens on a socket: only then the system refuses a connection. */
@@ -94,10 +95,6 @@ async function hasNoListener(path: string): Promise<boolean> {
   } finally {
     socket.destroy();
   }
-}
-
-function isSame(one: Stats, other: Stats | undefined): boolean {
-  return one.dev === other?.dev && one.ino === other.ino;
 }
 
 /** The Unix socket in the data folder through which commands call the server. */

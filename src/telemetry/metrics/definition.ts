@@ -110,11 +110,22 @@ export const histogram = (
   read: (snapshot) => one(read(snapshot)),
 });
 
-/** Returns a sample for each member of a record whose value is known. */
-export const each = (label: string, values: Readonly<Record<string, number | undefined>>): Sample<number>[] =>
-  Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : [{ labels: { [label]: name }, value }],
-  );
+type Values = Readonly<Record<string, number | boolean | undefined>>;
+
+const labelled =
+  (type: 'counter' | 'gauge') =>
+  (name: string, help: string, label: string, read: (snapshot: Snapshot) => Values): MetricDefinition => ({
+    ...{ name, help, type, labels: [label] },
+    read: (snapshot) =>
+      Object.entries(read(snapshot)).flatMap(([member, value]) =>
+        value === undefined ? [] : [{ labels: { [label]: member }, value: Number(value) }],
+      ),
+  });
+
+/** A gauge with a value for each member of a record, by one label. Undefined members are left out. */
+export const gaugeBy = labelled('gauge');
+/** A counter with a value for each member of a record, by one label. Undefined members are left out. */
+export const counterBy = labelled('counter');
 
 /** Returns the seconds from `atMs` to `nowMs`, at least 0. */
 export const secondsSince = (atMs: number, nowMs: number): number => Math.max(0, (nowMs - atMs) / 1_000);

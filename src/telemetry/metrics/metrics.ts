@@ -1,6 +1,11 @@
 import { countOf } from '../../lib/distribution.ts';
-import { counter, each, gauge, type MetricDefinition } from './definition.ts';
+import { counter, counterBy, gauge, gaugeBy, type MetricDefinition, type Snapshot } from './definition.ts';
 import { storeMetrics } from './store-metrics.ts';
+
+const callLabels = ['listener', 'operation', 'reason'];
+const labelsOf = ({ listener, operation, end }: Snapshot['calls'][number]) => ({
+  ...{ listener, operation, reason: end },
+});
 
 /** All metrics, in the order in which they are written. */
 export const metrics: readonly MetricDefinition[] = [
@@ -14,43 +19,27 @@ export const metrics: readonly MetricDefinition[] = [
   gauge('artseal_ready', 'Whether the server is ready.', ({ readiness }) =>
     Object.values(readiness).every(Boolean) ? 1 : 0,
   ),
-  {
-    name: 'artseal_ready_part',
-    help: 'Whether each part is ready.',
-    type: 'gauge',
-    labels: ['part'],
-    read: ({ readiness }) =>
-      Object.entries(readiness).map(([part, isReady]) => ({ labels: { part }, value: isReady ? 1 : 0 })),
-  },
+  gaugeBy('artseal_ready_part', 'Whether each part is ready.', 'part', ({ readiness }) => readiness),
   {
     name: 'artseal_calls_total',
     help: 'Calls that ended; OK for success, CANCELLED if the client gave up.',
     type: 'counter',
-    labels: ['listener', 'operation', 'reason'],
-    read: ({ calls }) =>
-      calls.map(({ listener, operation, end, seconds }) => ({
-        labels: { listener, operation, reason: end },
-        value: countOf(seconds),
-      })),
+    labels: callLabels,
+    read: ({ calls }) => calls.map((call) => ({ labels: labelsOf(call), value: countOf(call.seconds) })),
   },
   {
     name: 'artseal_call_duration_seconds',
     help: 'Time from the head of a request to its response.',
     type: 'histogram',
-    labels: ['listener', 'operation', 'reason'],
-    read: ({ calls }) =>
-      calls.map(({ listener, operation, end, seconds }) => ({
-        labels: { listener, operation, reason: end },
-        value: seconds,
-      })),
+    labels: callLabels,
+    read: ({ calls }) => calls.map((call) => ({ labels: labelsOf(call), value: call.seconds })),
   },
-  {
-    name: 'artseal_connections_cut_off_total',
-    help: 'Connections closed because the client read nothing (stalled) or sent too many requests ahead (requests), or all calls held too much memory (memory).',
-    type: 'counter',
-    labels: ['reason'],
-    read: ({ cutOffs }) => each('reason', cutOffs),
-  },
+  counterBy(
+    'artseal_connections_cut_off_total',
+    'Connections closed because the client read nothing (stalled) or sent too many requests ahead (requests), or all calls held too much memory (memory).',
+    'reason',
+    ({ cutOffs }) => cutOffs,
+  ),
   gauge(
     'artseal_filing_clock_wrong',
     'Whether filings are rejected because the wall clock may be wrong.',
@@ -86,13 +75,12 @@ export const metrics: readonly MetricDefinition[] = [
   ),
   gauge('artseal_event_polls_waiting', 'Calls that wait for an event.', ({ feed }) => feed.polls),
   gauge('artseal_event_streams', 'Open streams of WatchEvents.', ({ feed }) => feed.streams),
-  {
-    name: 'artseal_webhook_attempts_total',
-    help: 'Delivery attempts that ended, by result.',
-    type: 'counter',
-    labels: ['outcome'],
-    read: ({ sending: { delivered, failed } }) => each('outcome', { delivered, failed }),
-  },
+  counterBy(
+    'artseal_webhook_attempts_total',
+    'Delivery attempts that ended, by result.',
+    'outcome',
+    ({ sending: { delivered, failed } }) => ({ delivered, failed }),
+  ),
   gauge(
     'artseal_webhook_requests_in_flight',
     'Delivery attempts in progress.',
@@ -103,14 +91,13 @@ export const metrics: readonly MetricDefinition[] = [
     'Endpoints disabled because they failed for five days or responded 410.',
     ({ sending }) => sending.disabled,
   ),
-  {
-    name: 'artseal_certificate_end_seconds',
-    help: 'Expiry of the TLS certificate of a listener, in Unix seconds.',
-    type: 'gauge',
-    labels: ['listener'],
-    read: ({ certificateEnds }) =>
-      Array.from(certificateEnds, ([listener, endMs]) => ({ labels: { listener }, value: endMs / 1_000 })),
-  },
+  gaugeBy(
+    'artseal_certificate_end_seconds',
+    'Expiry of the TLS certificate of a listener, in Unix seconds.',
+    'listener',
+    ({ certificateEnds }) =>
+      Object.fromEntries(Array.from(certificateEnds, ([listener, endMs]) => [listener, endMs / 1_000])),
+  ),
   gauge(
     'artseal_backup_taken_seconds',
     'Time of the last verified backup, in Unix seconds; 0 if none is known.',

@@ -1,13 +1,23 @@
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';
 import { filingSequenceMax } from '../../domain/filing.ts';
 import { keyEndsS, orderAgesS } from '../../store/metric-commands.ts';
-import { counter, each, gauge, histogram, type MetricDefinition, secondsSince } from './definition.ts';
+import {
+  counter,
+  counterBy,
+  gauge,
+  gaugeBy,
+  histogram,
+  type MetricDefinition,
+  secondsSince,
+} from './definition.ts';
 
 const spanNames: Readonly<Record<number, string>> = { 600: '10m', 3600: '1h', 86400: '1d', 604800: '7d' };
 const spanName = (seconds: number): string => spanNames[seconds] ?? `${seconds}s`;
 
 /** The buckets of `OpenOrders.counts`: each is named by the age that it ends with, the last by the one before. */
 const ageNames = [...orderAgesS.map((ageS) => `under_${spanName(ageS)}`), `over_${spanName(orderAgesS[3])}`];
+
+const keySpans = keyEndsS.map(spanName);
 
 /** The metrics that the store and the registry report. They are missing if the store does not respond in time. */
 export const storeMetrics: readonly MetricDefinition[] = [
@@ -54,13 +64,12 @@ export const storeMetrics: readonly MetricDefinition[] = [
     'Connections to PostgreSQL that replaced a lost one.',
     ({ store }) => store?.server?.reconnects,
   ),
-  {
-    name: 'artseal_postgres_repeated_transactions_total',
-    help: 'Transactions repeated because another one was in the way.',
-    type: 'counter',
-    labels: ['sqlstate'],
-    read: ({ store }) => each('sqlstate', store?.server?.repeated ?? {}),
-  },
+  counterBy(
+    'artseal_postgres_repeated_transactions_total',
+    'Transactions repeated because another one was in the way.',
+    'sqlstate',
+    ({ store }) => store?.server?.repeated ?? {},
+  ),
   counter(
     'artseal_postgres_commits_in_doubt_total',
     'Commits whose reply was lost, so that the server asked PostgreSQL whether they took effect.',
@@ -81,43 +90,23 @@ export const storeMetrics: readonly MetricDefinition[] = [
     'Reads of changed records or damaged parts of the database; none was returned.',
     ({ store }) => store?.incidents.damagedRecords,
   ),
-  {
-    name: 'artseal_numbers_left',
-    help: 'Numbers left this year.',
-    type: 'gauge',
-    labels: ['kind'],
-    read: ({ registry }) =>
-      each('kind', {
-        filing: registry && filingSequenceMax - registry.filingNumbers,
-        escrow: registry && escrowSequenceMax - registry.escrowNumbers,
-      }),
-  },
-  {
-    name: 'artseal_numbers_limit',
-    help: 'Numbers of a year.',
-    type: 'gauge',
-    labels: ['kind'],
-    read: () => each('kind', { filing: filingSequenceMax, escrow: escrowSequenceMax }),
-  },
+  gaugeBy('artseal_numbers_left', 'Numbers left this year.', 'kind', ({ registry }) => ({
+    filing: registry && filingSequenceMax - registry.filingNumbers,
+    escrow: registry && escrowSequenceMax - registry.escrowNumbers,
+  })),
+  gaugeBy('artseal_numbers_limit', 'Numbers of a year.', 'kind', () => ({
+    ...{ filing: filingSequenceMax, escrow: escrowSequenceMax },
+  })),
   gauge(
     'artseal_filing_cap_used_ratio',
     'Largest used share of a filing cap; 0 if there is none.',
     ({ registry }) =>
       registry && (registry.nearestCap ? registry.nearestCap.filings / registry.nearestCap.cap : 0),
   ),
-  {
-    name: 'artseal_escrow_orders',
-    help: 'Orders by state.',
-    type: 'gauge',
-    labels: ['state'],
-    read: ({ registry }) => [
-      ...(registry?.openOrders ?? []).map(({ state, counts }) => ({
-        labels: { state },
-        value: sum(counts),
-      })),
-      ...each('state', registry?.settledOrders ?? {}),
-    ],
-  },
+  gaugeBy('artseal_escrow_orders', 'Orders by state.', 'state', ({ registry }) => ({
+    ...Object.fromEntries((registry?.openOrders ?? []).map(({ state, counts }) => [state, sum(counts)])),
+    ...registry?.settledOrders,
+  })),
   {
     name: 'artseal_escrow_open_orders',
     help: 'Orders whose money is not settled, by state and age.',
@@ -172,48 +161,40 @@ export const storeMetrics: readonly MetricDefinition[] = [
     'Sequence number of the newest event; a restore adds a million.',
     ({ registry }) => registry?.newestEvent,
   ),
-  {
-    name: 'artseal_webhook_endpoints',
-    help: 'Webhook endpoints: healthy or failing by the last delivery, or disabled.',
-    type: 'gauge',
-    labels: ['state'],
-    read: ({ registry: { webhooks } = {} }) =>
-      each('state', {
-        healthy: webhooks?.healthy,
-        failing: webhooks?.failing,
-        disabled: webhooks?.disabled,
-      }),
-  },
+  gaugeBy(
+    'artseal_webhook_endpoints',
+    'Webhook endpoints: healthy or failing by the last delivery, or disabled.',
+    'state',
+    ({ registry: { webhooks } = {} }) => ({
+      healthy: webhooks?.healthy,
+      failing: webhooks?.failing,
+      disabled: webhooks?.disabled,
+    }),
+  ),
   gauge(
     'artseal_webhook_longest_failing_seconds',
     'How long the longest failing endpoint has failed; 0 if none fails.',
     ({ registry, nowMs }) =>
       registry && secondsSince((registry.webhooks.failingSinceS ?? nowMs / 1_000) * 1_000, nowMs),
   ),
-  {
-    name: 'artseal_webhook_deliveries',
-    help: 'Undelivered events among the first 10000: pending ones are being sent or retried, waiting ones follow.',
-    type: 'gauge',
-    labels: ['status'],
-    read: ({ registry: { webhooks } = {} }) =>
-      each('status', { pending: webhooks?.pending, waiting: webhooks?.waiting }),
-  },
+  gaugeBy(
+    'artseal_webhook_deliveries',
+    'Undelivered events among the first 10000: pending ones are being sent or retried, waiting ones follow.',
+    'status',
+    ({ registry: { webhooks } = {} }) => ({ pending: webhooks?.pending, waiting: webhooks?.waiting }),
+  ),
   gauge(
     'artseal_webhook_lag_seconds',
     'Longest delay of a delivery to a healthy endpoint; 0 if nothing waits.',
     ({ registry, nowMs }) => registry && secondsSince(registry.webhooks.waitsSinceMs ?? nowMs, nowMs),
   ),
-  {
-    name: 'artseal_api_keys_ending',
-    help: 'Keys that expire within that time after a rotation.',
-    type: 'gauge',
-    labels: ['within'],
-    read: ({ registry }) =>
-      (registry?.keysEnding ?? []).map((value, place) => ({
-        labels: { within: spanName(keyEndsS[place] ?? 0) },
-        value,
-      })),
-  },
+  gaugeBy(
+    'artseal_api_keys_ending',
+    'Keys that expire within that time after a rotation.',
+    'within',
+    ({ registry }) =>
+      Object.fromEntries((registry?.keysEnding ?? []).map((value, place) => [keySpans[place], value])),
+  ),
 ];
 
 function sum(values: readonly number[]): number {

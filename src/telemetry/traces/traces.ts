@@ -44,9 +44,6 @@ export interface Traces extends CallTracer {
   close(): Promise<void>;
 }
 
-/** How many spans may wait to be sent before spans are dropped, and how many one request sends. */
-const spansMax = 2_048;
-const spansAtOnce = 512;
 /** How often spans are sent, unless OTEL_BSP_SCHEDULE_DELAY is set, and how long a request may take, in milliseconds. */
 const sendEveryMs = 5_000;
 const sendTimeoutMs = 10_000;
@@ -61,10 +58,9 @@ export function openTraces(env: NodeJS.ProcessEnv, log: Logger): Traces {
       .merge(detectResources({ detectors: [envDetector] })),
     sampler: samplerOf(env),
     spanProcessors: [
+      // Drops spans while 2,048 wait to be sent.
       new BatchSpanProcessor({
         exporter: createExporter(log),
-        maxQueueSize: spansMax,
-        maxExportBatchSize: spansAtOnce,
         scheduledDelayMillis: Number(env.OTEL_BSP_SCHEDULE_DELAY) || sendEveryMs,
         exportTimeoutMillis: sendTimeoutMs,
       }),

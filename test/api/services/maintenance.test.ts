@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type ReloadResponse, ReloadResponse_Part_Result } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
-import { replaceLostSecrets } from '../../../src/api/services/lost-secrets.ts';
+import { replaceLostSecrets } from '../../../src/api/services/maintenance-service.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import type { Execute } from '../../../src/store/store.ts';
