@@ -239,9 +239,6 @@ test('anything but a valid token is rejected with one message, which does not sh
   assert.equal(messages.size, 1);
 });
 
-const { store, platform } = await startService(fileScope);
-const known = await platform();
-
 /** The number of statements that the database runs for some work. */
 function statementsOf(t: TestContext, work: () => unknown): number {
   const verbs = ['run', 'get', 'all', 'iterate'] as const;
@@ -251,7 +248,9 @@ function statementsOf(t: TestContext, work: () => unknown): number {
   return mocks.reduce((sum, mock) => sum + mock.callCount(), 0);
 }
 
-test('neither a known nor an unknown API key takes a statement', (t) => {
+test('neither a known nor an unknown API key takes a statement', async (t) => {
+  const { store } = service;
+  const known = await service.platform();
   assert.equal(store.findKey(known.apiKey)?.keyId, known.keyId);
   for (const apiKey of [known.apiKey, 'ak_unknown', 'ak_unknown', known.apiKey])
     assert.equal(

@@ -114,14 +114,6 @@ test("violations of the reader and of the operation are reported together, the r
   assert.equal(runs(), 0);
 });
 
-test('a violation of the reader alone prevents the operation from running', async () => {
-  const { invoke, runs } = dispatching({});
-  await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), apiError('VALIDATION_FAILED'));
-  assert.equal(runs(), 0);
-  await invoke(platform, []);
-  assert.equal(runs(), 1);
-});
-
 test('only operators may call an operation for operators; for others its request is not checked', async () => {
   const check = () => assert.fail('The request of somebody who may not ask was checked.');
   const { invoke, runs } = dispatching({ check }, 'operate');

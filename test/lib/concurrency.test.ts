@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createKeyedLimit, type KeyedLimits } from '../../src/lib/concurrency.ts';
+import { createConcurrencyLimit, createKeyedLimit, type KeyedLimits } from '../../src/lib/concurrency.ts';
+import { apiError } from '../support/rejected.ts';
 
 /** A limit, the names of the calls that have started, in order, and what ends them. */
 function open(limits: KeyedLimits) {
@@ -83,4 +84,19 @@ test('the limit is idle when nothing runs and nothing waits', async () => {
   assert.equal(isIdle, false);
   await end('a2');
   assert.equal(isIdle, true);
+});
+
+test('a holder at its limit is rejected, and so are all holders when no slot is left', () => {
+  const rules = { ofAll: 3, ofEach: 2, tooMany: 'You have two.', full: 'All are taken.' };
+  const { enter, taken } = createConcurrencyLimit<string>(rules);
+  const leave = enter('a');
+  enter('a');
+  assert.throws(() => enter('a'), apiError('RATE_LIMITED', /^You have two\.$/));
+  enter('b');
+  assert.throws(() => enter('b'), apiError('UNAVAILABLE', /^All are taken\./));
+  assert.throws(() => enter('a'), apiError('RATE_LIMITED', /^You have two\.$/));
+  assert.equal(taken(), 3);
+  leave();
+  enter('b');
+  assert.throws(() => enter('c'), apiError('UNAVAILABLE', /^All are taken\./));
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BackupProgress } from '../../../gen/artseal/v1/backup_pb.ts';
 import { createBackupService } from '../../../src/api/services/backup-service.ts';
@@ -55,17 +55,6 @@ test('a backup is taken with its progress, and verified', async () => {
   assert.equal(message, `${join(backupDir, 'one.tar')} is there already: name another file.`);
   const none = await typedError(ended(backups.verifyBackup({ file: 'none.tar' })), 'BACKUP_FAILED');
   assert.equal(none.message, `${join(backupDir, 'none.tar')} does not exist: check the path.`);
-});
-
-test('a rotation keeps the newest backups, and takes none if the last one is young', async () => {
-  const { result } = await read(backups.rotateBackups({ keep: 2, ifOlderThanSeconds: 86_400 }));
-  assert.ok(result.case === 'rotation');
-  assert.deepEqual([result.value.isNew, result.value.removed], [false, []]);
-  await read(backups.rotateBackups({ keep: 2 }));
-  const { result: third } = await read(backups.rotateBackups({ keep: 2 }));
-  assert.ok(third.case === 'rotation');
-  assert.deepEqual([third.value.isNew, third.value.removed], [true, [basename(result.value.file)]]);
-  assert.ok(existsSync(third.value.file));
 });
 
 /** Asserts that a call is rejected because of a field. */

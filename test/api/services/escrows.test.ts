@@ -156,22 +156,6 @@ test('of concurrent orders for one artwork, through both APIs, one is opened and
   assert.equal(provider.instructions.length, before + 1);
 });
 
-test('of concurrent releases and refunds of one order, through both APIs, one happens', async () => {
-  for (let round = 0; round < 5; round += 1) {
-    const { escrowId, filingNo } = await openFrozen('REST');
-    const results = await Promise.all(
-      apiNames.flatMap((name) => [apis[name].release(escrowId), apis[name].refund(escrowId)]),
-    );
-    const { state } = await apis.REST.get(escrowId);
-    const done = results.filter(({ code }) => code === undefined);
-    assert.ok(done.length > 0 && done.every((result) => result.state === state));
-    for (const { code } of results)
-      assert.ok([undefined, 'ESCROW_STATE_CONFLICT'].includes(code), String(code));
-    assert.equal(provider.instructionsOf(escrowId).length, 2);
-    assert.equal(await transfersOf(filingNo), state === 'RELEASED' ? 1 : 0);
-  }
-});
-
 test('a required action of the buyer is in the response and in each read until it is done', async () => {
   provider.report(awaitingBuyer);
   const filingNo = await file();

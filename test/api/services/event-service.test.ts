@@ -12,7 +12,7 @@ import { createDispatcher, type Principal } from '../../../src/api/operation.ts'
 import type { ServiceDependencies } from '../../../src/api/services/dependencies.ts';
 import { createEventService } from '../../../src/api/services/event-service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
-import { eventId, eventRetentionS } from '../../../src/domain/event.ts';
+import { eventRetentionS } from '../../../src/domain/event.ts';
 import { createFeed, createPolls, wakeEveryMs } from '../../../src/events/feed.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
@@ -106,18 +106,6 @@ async function openService(t: TestContext) {
 }
 
 const heartbeat = (next: bigint) => [undefined, '', next];
-
-test('an event has its id, its time and its resource', async (t) => {
-  const { gallery, file, list } = await openService(t);
-  const filingNo = await file();
-  const { events, next } = await list({}).answer;
-  const [event] = events;
-  assert.equal(event?.id, eventId(idKey, { callerId: gallery.callerId, sequence: 1 }));
-  const { $typeName: _, id: _1, ...shown } = event;
-  const at = '2026-11-21T20:00:00+08:00';
-  assert.deepEqual(shown, { sequence: 1n, type: 'filing.created', at, filingNo });
-  assert.equal(next, 1n);
-});
 
 test('a call waits until there is an event of its caller', async (t) => {
   const { clock, other, file, list } = await openService(t);

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type ReloadResponse, ReloadResponse_Part_Result } from '../../../gen/artseal/v1/maintenance_pb.ts';
+import { ReloadResponse_Part_Result } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { replaceLostSecrets } from '../../../src/api/services/maintenance-service.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
@@ -12,12 +10,10 @@ import { acceptClock, painting, time } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
-import { readableNames } from '../../support/copy-folder.ts';
 import { keysInFile, newKey } from '../../support/master-keys.ts';
 import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
 import { typedError } from '../../support/typed-clients.ts';
 
-const { RELOADED, FAILED, NOT_RELOADABLE } = ReloadResponse_Part_Result;
 const noonMs = Date.parse('2026-11-21T12:00:00Z');
 const dayS = 86_400;
 
@@ -38,29 +34,17 @@ async function started(t: TestContext, { env, ...options }: ServiceOptions = {})
 
 const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } });
 
-/** Files artworks of years ago, the first of which have a text that will be erased. */
-async function fileOld({ execute, store }: TestService, apiKey: string, old: number) {
-  const by = store.findKey(apiKey) ?? assert.fail();
-  const file = (author: string, timestamp: string) => {
-    const artwork = { ...painting, author, condition: `${author} `.repeat(20) };
-    return execute({ kind: 'FileArtwork', artwork, at: time(timestamp), by });
-  };
-  await acceptClock(store, time('2015-06-01T12:00:00+00:00'));
-  await Promise.all(
-    Array.from({ length: old }, () => file('who is to be forgotten', '2015-06-01T12:00:00+00:00')),
-  );
-  await file('who is to be forgotten', '2016-06-01T12:00:00+00:00');
-}
-
-test('CountExpired and EraseExpired treat all old filings in portions, and no file keeps their texts', async (t) => {
+/** test/cli/retention.test.ts has that no file keeps their texts. */
+test('CountExpired and EraseExpired treat all old filings in portions', async (t) => {
   const { service, maintenance, audited, actor } = await started(t);
-  const { apiKey } = await service.platform();
-  await fileOld(service, apiKey, 520);
+  const by = service.store.findKey((await service.platform()).apiKey) ?? assert.fail();
+  const file = (timestamp: string) =>
+    service.execute({ kind: 'FileArtwork', artwork: painting, at: time(timestamp), by });
+  await acceptClock(service.store, time('2015-06-01T12:00:00+00:00'));
+  await Promise.all(Array.from({ length: 520 }, () => file('2015-06-01T12:00:00+00:00')));
+  await file('2016-06-01T12:00:00+00:00');
   await maintenance.acceptClock({});
-  await service.execute({
-    ...{ kind: 'FileArtwork', artwork: { ...painting, author: 'who stays' } },
-    ...{ at: time('2026-11-21T12:00:00+00:00'), by: service.store.findKey(apiKey) ?? assert.fail() },
-  });
+  await file('2026-11-21T12:00:00+00:00');
   const year = (at: number, first: number, last: number) => ({
     ...{ year: at, filings: last - first + 1, records: last - first + 1 },
     firstFilingNo: `AS-${at}-${String(first).padStart(6, '0')}`,
@@ -91,10 +75,6 @@ test('CountExpired and EraseExpired treat all old filings in portions, and no fi
   assert.deepEqual(plain(second.years), portions[1]);
   assert.deepEqual((await maintenance.eraseExpired({ reason, pageToken: first.nextPageToken })).years, []);
   assert.deepEqual((await maintenance.countExpired({})).years, []);
-  const holding = (text: string) =>
-    readableNames(service.dataDir).filter((file) => readFileSync(join(service.dataDir, file)).includes(text));
-  assert.deepEqual(holding('who is to be forgotten'), []);
-  assert.deepEqual(holding('who stays'), ['artseal.db']);
   const entries = (await audited('retention purge')).map((entry) => [
     entry.actor,
     entry.reason,
@@ -106,55 +86,29 @@ test('CountExpired and EraseExpired treat all old filings in portions, and no fi
   ]);
 });
 
-const partsOf = ({ parts }: ReloadResponse) =>
-  parts.map(({ name, result, detail }) => ({ name, result, detail }));
-
-test('a master key is rotated: Reload, ReencryptSecrets, Reload', async (t) => {
+/** test/cli/secrets.test.ts has the rotation of a master key, step by step. */
+test('Reload and ReencryptSecrets run again under the same key, but not under that of another call', async (t) => {
   const { env, write } = keysInFile(t);
   const [k1, k2] = [newKey('k1'), newKey('k2')];
   write(k1);
-  const { service, maintenance, webhooks, audited, actor } = await started(t, { env });
-  const platform = { ...(await service.platform()) };
-  const { webhook, secret } = await webhooks.createWebhook({ url: 'https://ledger.example/hooks' });
-  const timestamp = String(noonMs / 1_000);
-
+  const { service, maintenance, audited, actor } = await started(t, { env });
+  await service.platform();
   write(k2, k1);
   await maintenance.acceptClock({}, keyed('used'));
   await typedError(maintenance.reload({}, keyed('used')), 'IDEMPOTENCY_KEY_REUSED');
   assert.equal(service.keyRing.masterKeys.length, 1);
-  const name = 'master keys';
-  assert.deepEqual(partsOf(await maintenance.reload({})), [{ name, result: RELOADED, detail: 'k2, k1' }]);
-  const use = (masterKey: string, secrets: number) => ({ masterKey, secrets, needed: secrets });
-  const plain = (uses: readonly object[]) => uses.map((one) => ({ ...one, $typeName: undefined }));
+  await maintenance.reload({});
   await typedError(maintenance.reencryptSecrets({}, keyed('used')), 'IDEMPOTENCY_KEY_REUSED');
-  const options = keyed('reencrypt');
-  const done = await maintenance.reencryptSecrets({ reason: 'yearly' }, options);
-  assert.deepEqual([done.masterKey, done.reencrypted, done.unusedMasterKeys], ['k2', 4, ['k1']]);
-  assert.deepEqual([plain(done.before), plain(done.after)], [[use('k1', 4)], [use('k2', 4)]].map(plain));
-  const again = await maintenance.reencryptSecrets({ reason: 'yearly' }, options);
+  const done = await maintenance.reencryptSecrets({ reason: 'yearly' }, keyed('reencrypt'));
+  assert.ok(done.reencrypted > 0);
+  const again = await maintenance.reencryptSecrets({ reason: 'yearly' }, keyed('reencrypt'));
   assert.deepEqual([again.reencrypted, again.before], [0, done.after]);
   const entries = (await audited('secrets re-encrypt')).map((entry) => [entry.actor, entry.reason]);
   assert.ok(entries.length > 0);
   for (const entry of entries) assert.deepEqual(entry, [actor, 'yearly']);
-
   write(k1);
-  const [failed] = partsOf(await maintenance.reload({}));
-  assert.equal(failed?.result, FAILED);
-  assert.match(failed?.detail ?? '', /^the master key does not decrypt the secret of key_/);
-  write(k2);
-  assert.deepEqual(partsOf(await maintenance.reload({})), [{ name, result: RELOADED, detail: 'k2' }]);
-  assert.equal((await fileArtwork(service, platform, { timestamp })).status, 200);
-  const rotated = await webhooks.rotateWebhookSecret({ webhookId: webhook?.webhookId ?? '' });
-  assert.deepEqual([rotated.webhook?.url, rotated.secret === secret], [webhook?.url, false]);
-  assert.equal((await maintenance.rotateLogKey({ overlapSeconds: 0 })).key?.isSigning, true);
-});
-
-test('Reload says why it did not reload', async (t) => {
-  const { maintenance } = await started(t, { env: { ARTSEAL_MASTER_KEY: newKey('k1') } });
-  const detail = 'they come from a variable, so a change needs a restart';
-  assert.deepEqual(partsOf(await maintenance.reload({})), [
-    { name: 'master keys', result: NOT_RELOADABLE, detail },
-  ]);
+  const [failed] = (await maintenance.reload({})).parts;
+  assert.equal(failed?.result, ReloadResponse_Part_Result.FAILED);
 });
 
 /** The service's master key is lost, as for a folder that is opened without it. */

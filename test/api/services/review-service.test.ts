@@ -11,12 +11,11 @@ import { openTestProvider, type Report } from '../../support/simulator.ts';
 import { typedError } from '../../support/typed-clients.ts';
 
 const { LOOK_AGAIN, ACCEPT, RETURN, STOP, CLOSE, DECISION_UNSPECIFIED } = Decision;
-const { UNPAID, FROZEN, CLOSED } = Escrow_State;
+const { FROZEN, CLOSED } = Escrow_State;
 
 /** Reports one unit less than is held. */
 const oneMissing: Report = (_, payment) =>
   payment.amount === undefined ? payment : { ...payment, amount: payment.amount - 1n };
-const awaitingBuyer: Report = () => ({ status: 'AWAITING_BUYER', nextActionUrl: 'https://bank.example/act' });
 
 const provider = openTestProvider(fileScope);
 // The server reads the due orders once an hour, so it carries out only decisions that it is notified of.
@@ -28,11 +27,6 @@ const reason = 'agreed with the gallery';
 const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
 const open = async () => openEscrow(service, platform, (await fileArtwork(service, platform)).json.filingNo);
-
-async function openWaiting(): Promise<string> {
-  provider.report(awaitingBuyer);
-  return (await open()).json.escrowId;
-}
 
 /** Opens an order that needs review, since the provider holds one unit less. */
 async function openInReview(): Promise<string> {
@@ -92,17 +86,6 @@ test('an ended order is looked up once more', async () => {
   await eventually('it is returned', 60_000, () => provider.statusOf(escrowId) === 'RETURNED');
 });
 
-test('STOP puts an order that waits for the provider in review, and CLOSE closes it', async () => {
-  const escrowId = await openWaiting();
-  const stopped = await review.decideOrder({ escrowId, decision: STOP, reason });
-  assert.equal(stopped.order?.review, 'An operator stopped it.');
-  const { order } = await review.decideOrder({ escrowId, decision: CLOSE, reason });
-  assert.deepEqual([order?.escrow?.state, order?.review, order?.underWay], [CLOSED, undefined, []]);
-  assert.equal(order?.escrow?.history.at(-1)?.byOperator, true);
-  const decisions = (await entriesOf(escrowId)).map(({ after }) => JSON.parse(after).decision);
-  assert.deepEqual(decisions, ['CLOSE', 'STOP']);
-});
-
 test('a request that breaks a rule names its fields, and changes nothing', async () => {
   const escrowId = await openInReview();
   const decisions: readonly (readonly [request: object, message: RegExp])[] = [
@@ -135,22 +118,6 @@ test('a request that breaks a rule names its fields, and changes nothing', async
   const wrong = { state: 9 as Escrow_State };
   const { message } = await typedError(review.listOrders(wrong), 'VALIDATION_FAILED');
   assert.match(message, /^state must be UNPAID or FROZEN or/);
-});
-
-test('orders are listed newest first, page by page, by state and whether they wait for a person', async () => {
-  const inReview = await openInReview();
-  const waiting = await openWaiting();
-  const idsOf = async (request: object) =>
-    (await review.listOrders(request)).orders.map(({ escrow }) => escrow?.escrowId);
-  const first = await review.listOrders({ pageSize: 1, state: UNPAID });
-  assert.deepEqual(
-    first.orders.map(({ escrow }) => escrow?.escrowId),
-    [waiting],
-  );
-  const pageToken = first.nextPageToken;
-  assert.deepEqual(await idsOf({ pageSize: 1, state: UNPAID, pageToken }), [inReview]);
-  assert.equal((await idsOf({ state: UNPAID, needsReview: true }))[0], inReview);
-  assert.ok(!(await idsOf({ state: FROZEN, pageSize: 100 })).includes(waiting));
 });
 
 test('a decision that is repeated under its key does nothing and returns the stored result, also after the order changed', async () => {

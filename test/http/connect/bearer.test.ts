@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
 import { startService } from '../../support/service.ts';
 import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
 import { bearer, typedClients, typedError } from '../../support/typed-clients.ts';
@@ -59,22 +59,11 @@ test('a call of an unknown method does not show whether its token is valid', asy
 });
 
 test('a call without a token is rejected before its message is read', async () => {
-  const { hostname, port } = new URL(internalUrl);
-  const socket = connect({ host: hostname, port: Number(port) });
   // The client announces the message, but never sends it.
-  socket.write(
-    [
-      'POST /artseal.v1.FilingService/CreateFiling HTTP/1.1',
-      `Host: ${hostname}`,
-      'Content-Type: application/json',
-      'Content-Length: 1000',
-      'Connection: close',
-      '\r\n',
-    ].join('\r\n'),
-  );
-  const answer = await text(socket);
-  assert.match(answer, /^HTTP\/1\.1 401 /);
-  assert.match(answer, /"code":"unauthenticated"/);
+  const headers = { Host: 'x', 'Content-Type': 'application/json', 'Content-Length': '1000' };
+  const target = '/artseal.v1.FilingService/CreateFiling';
+  const { status, json } = await rawAnswer(internalUrl, rawRequest('POST', target, headers));
+  assert.deepEqual([status, json.code], [401, 'unauthenticated']);
 });
 
 test('the log line of a call has the id of the token, and no line has a token', async () => {

@@ -23,29 +23,14 @@ async function started(t: Pick<TestContext, 'after'>, env = stripe) {
   const provider = openTestProvider(t);
   const service = await startService(t, { provider, env, clock: createManualClock() });
   const { admin } = await service.operator();
-  return { service, provider, admin };
+  return { service, admin };
 }
 
-const { service, provider, admin } = await started(fileScope);
+const { service, admin } = await started(fileScope);
 
 /** The ids of the parties of a platform, as ListParties lists them. */
 const partiesOf = async (caller: string) =>
   (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
-
-test('each change of parties stores its reason', async () => {
-  const { caller } = await service.platform();
-  const { role, partyId } = buyer;
-  const changes: readonly ((reason: string) => Promise<unknown>)[] = [
-    (reason) => admin.addParty({ caller, ...buyer, reason }),
-    (reason) => admin.removeParty({ caller, role, partyId, reason }),
-    (reason) => admin.importParties({ parties: [{ caller, ...seller }], reason }),
-  ];
-  for (const [place, change] of changes.entries()) {
-    await change(`why ${place}`);
-    const [entry] = (await admin.listAuditLog({ pageSize: 1 })).entries;
-    assert.equal(entry?.reason, `why ${place}`);
-  }
-});
 
 test('a rejected party names the fields that break a rule', async () => {
   const { caller } = await service.platform();
@@ -57,7 +42,6 @@ test('a rejected party names the fields that break a rule', async () => {
     [{ ...buyer, providerIds: { ...buyer.providerIds, account: 'acct_1' } }, 'providerIds'],
     [{ ...seller, providerIds: { account: 'acct_1 ' } }, 'providerIds.account'],
     [{ ...seller, providerIds: JSON.parse('{"account":"acct_1","__proto__":"x"}') }, 'providerIds'],
-    [{ ...seller, reason: 'x'.repeat(501) }, 'reason'],
   ];
   for (const [request, ...fields] of wrong) {
     const { message } = await typedError(admin.addParty({ caller, ...request }), 'VALIDATION_FAILED');
@@ -71,23 +55,6 @@ test('a rejected party names the fields that break a rule', async () => {
   await typedError(admin.listParties({ caller, role: 9 as Party_Role }), 'VALIDATION_FAILED');
   await typedError(admin.listParties({ caller: 'nobody' }), 'NOT_FOUND');
   assert.deepEqual(await partiesOf(caller), []);
-});
-
-test('an open order is paid out to the parties that it was opened for', async () => {
-  const instructed = provider.instructions.length;
-  const gallery = await service.platform();
-  const { caller } = gallery;
-  for (const party of [buyer, seller]) await admin.addParty({ caller, ...party });
-  const { filingNo } = (await fileArtwork(service, gallery)).json;
-  const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
-  await admin.addParty({ caller, ...seller, providerIds: { account: 'acct_2' } });
-  await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
-  const { escrows } = await service.clients();
-  await escrows.releaseEscrow({ escrowId });
-  assert.deepEqual(
-    provider.instructions.slice(instructed).map(({ kind, buyer, seller }) => [kind, buyer, seller]),
-    ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.providerIds, seller.providerIds]),
-  );
 });
 
 test('an import with a wrong, unknown or repeated party names each, and registers none', async () => {

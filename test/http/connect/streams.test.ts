@@ -3,23 +3,19 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
+import { type CallOptions, createClient } from '@connectrpc/connect';
 import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
 import type { ServicePrincipal, StreamCall } from '../../../src/api/operation.ts';
 import { streamsMax } from '../../../src/api/pipeline.ts';
 import { ApiError } from '../../../src/domain/reason.ts';
 import type { Identify } from '../../../src/http/connect/typed-calls.ts';
-import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
 import { eventually } from '../../support/eventually.ts';
-import { fileScope } from '../../support/file-scope.ts';
 import { implementOnly } from '../../support/implement-only.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { openSocket } from '../../support/raw-talk.ts';
-import { startService } from '../../support/service.ts';
 import { ledger } from '../../support/tokens.ts';
 import { bearer, typedError } from '../../support/typed-clients.ts';
 import { openOperations } from './bare-listener.ts';
-import { closesByItself } from './closing-support.ts';
 import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
 
@@ -300,59 +296,4 @@ test('a stream without new messages is not cut off if its client read all others
     await delay(200);
     send();
   }
-});
-
-const service = await startService(fileScope);
-const token = await service.token();
-
-/** A stream whose messages are read one by one. */
-function watching(transport: Transport, request: { readonly platform?: string; readonly after?: bigint }) {
-  const client: Client<typeof EventService> = createClient(EventService, transport);
-  const broken = new AbortController();
-  const messages = client.watchEvents(request, { signal: broken.signal })[Symbol.asyncIterator]();
-  return {
-    /** The next message. */
-    next: async (): Promise<WatchEventsResponse> => {
-      const { done, value } = await messages.next();
-      assert.ok(!done, 'The stream is over.');
-      return value;
-    },
-    break: () => broken.abort(),
-  };
-}
-
-test('streams of one platform and of all get events as they happen', async () => {
-  const gallery = await service.platform();
-  const first = watching(grpc(service.internalUrl, token), {});
-  const { next: newest } = await first.next();
-  first.break();
-  const one = watching(grpc(service.internalUrl, token), { platform: gallery.caller });
-  assert.deepEqual((await one.next()).next, 0n);
-  const all = watching(grpc(service.internalUrl, token), { after: newest });
-  assert.deepEqual((await all.next()).next, newest);
-
-  const { filingNo } = (await fileArtwork(service, gallery)).json;
-  const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
-  await refundEscrow(service, gallery, escrowId);
-  for (const type of ['filing.created', 'escrow.frozen', 'escrow.refunded']) {
-    const { event, platform, next } = await one.next();
-    assert.deepEqual([event?.type, event?.filingNo, platform], [type, filingNo, gallery.caller]);
-    assert.equal(next, event?.sequence);
-  }
-  for (;;) {
-    const { event, platform } = await all.next();
-    if (platform !== gallery.caller) continue;
-    if (event?.type === 'escrow.refunded') break;
-  }
-  one.break();
-  all.break();
-});
-
-test('closing ends a stream with UNAVAILABLE, and does not wait for its client', async (t) => {
-  const closing = await startService(t);
-  const stream = watching(grpc(closing.internalUrl, await closing.token()), {});
-  await stream.next();
-  const rejected = typedError(stream.next(), 'UNAVAILABLE');
-  assert.ok(await closesByItself(t, closing));
-  await rejected;
 });

@@ -14,7 +14,6 @@ import { assertRejected } from '../../support/rejected.ts';
 import { artwork } from '../../support/samples.ts';
 import { startService, type TestService } from '../../support/service.ts';
 import { type RestAnswer, send } from '../../support/signed-request.ts';
-import { typedError } from '../../support/typed-clients.ts';
 
 const clock = createManualClock();
 const service = await startService(fileScope, { clock });
@@ -90,32 +89,6 @@ test('a transfer is proven by its sequence', async () => {
   assert.deepEqual([leaf.kind, leaf.number, leaf.sequence], ['TRANSFER', filingNo, 2]);
   const first = await askEvidence(filingNo, '?sequence=1');
   assert.equal(proven(first.json, await vkey()).leaf.kind, 'FILING');
-});
-
-test('only the owner and internal systems with the scope get evidence, links and their lists', async () => {
-  const { filingNo } = await file();
-  const other = await service.platform();
-  assertRejected(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
-  assertRejected(await share(filingNo, {}, other), 404, 'FILING_NOT_FOUND');
-  const { evidence: reader } = await service.clients({ scopes: ['read'] });
-  const { $typeName, timeStamp, ...members } =
-    (await reader.getEvidence({ filingNo })).bundle ?? assert.fail();
-  assert.equal(timeStamp, undefined);
-  assert.equal(proven(members, await vkey()).leaf.number, filingNo);
-  const { evidence: sharer } = await service.clients({ scopes: ['link'] });
-  const { path, linkId } = await sharer.createEvidenceLink({ filingNo });
-  assert.equal((await open(path)).json.record, members.record);
-  const { links } = await reader.listEvidenceLinks({ filingNo });
-  assert.deepEqual(
-    links.map((link) => link.linkId),
-    [linkId],
-  );
-  const { evidence: others } = await service.clients({ platform: other.caller, scopes: ['read', 'link'] });
-  await typedError(others.getEvidence({ filingNo }), 'FILING_NOT_FOUND');
-  await typedError(others.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
-  await typedError(others.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
-  await sharer.revokeEvidenceLink({ filingNo, linkId });
-  assertRejected(await open(path), 404, 'NOT_FOUND', /revoked/);
 });
 
 test('a request that names no record is rejected with the reason', async () => {

@@ -71,25 +71,6 @@ function untilSettled(escrowId: string, call: () => Promise<RestAnswer>): Promis
   });
 }
 
-for (const [kind, resolve, state] of [
-  ['RELEASE', releaseEscrow, 'RELEASED'],
-  ['REFUND', refundEscrow, 'REFUNDED'],
-] as const) {
-  test(`after PAYMENT_PENDING the key of a ${kind} continues it, and keeps its result`, async (t) => {
-    const { provider, service, platform, filingNo } = await start(t, { [kind]: 'SILENT' });
-    const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
-    const call = () => resolve(service, platform, escrowId, keyed('k'));
-    for (const _ of ['first', 'second']) assertRejected(await call(), 503, 'PAYMENT_PENDING');
-    provider.treat({ [kind]: 'CONFIRMED' });
-    const settled = await untilSettled(escrowId, call);
-    assert.equal(settled.status, 200, settled.text);
-    assert.deepEqual(settled.json, (await getEscrow(service, platform, escrowId)).json);
-    assert.equal(settled.json.state, state);
-    assertReplays(await call(), settled);
-    assert.equal(provider.carriedOut(kind), 1);
-  });
-}
-
 test('after PAYMENT_PENDING the key of a release keeps that it was declined', async (t) => {
   const { provider, service, platform, filingNo } = await start(t, { RELEASE: 'LOST' });
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
@@ -229,27 +210,4 @@ test('a key identifies one operation on one order', async (t) => {
   assertRejected(await refundEscrow(service, platform, escrowId, keyed('r')), 422, 'IDEMPOTENCY_KEY_REUSED');
   const another = await releaseEscrow(service, platform, 'ES-2026-0000', keyed('r'));
   assertRejected(another, 422, 'IDEMPOTENCY_KEY_REUSED');
-});
-
-test('a pending order counts against the quota once, and its result does not', async (t) => {
-  const provider = openTestProvider(t, { FREEZE: 'SILENT' });
-  const service = await startService(t, { provider, limits: hasty });
-  const platform = await service.platform('ENTERPRISE', 100);
-  const { filingNo } = (await fileArtwork(service, platform)).json;
-  const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
-  const left = ({ headers }: RestAnswer) => /"monthly";r=(\d+)/.exec(String(headers.ratelimit))?.[1];
-  const pending = await open();
-  assertRejected(pending, 503, 'PAYMENT_PENDING');
-  assert.equal(left(pending), '98');
-  provider.treat({ FREEZE: 'CONFIRMED' });
-  const escrowId = escrowIdIn(pending);
-  await eventually(`${escrowId} is FROZEN`, timeoutMs, async () => {
-    const order = await service.execute({ kind: 'GetEscrow', escrowId, owner: undefined });
-    return order?.state === 'FROZEN';
-  });
-  const settled = await open();
-  assert.equal(settled.status, 200, settled.text);
-  assert.equal(settled.headers['idempotent-replayed'], 'true');
-  assert.equal(left(settled), '98');
-  assertReplays(await open(), settled);
 });

@@ -16,6 +16,7 @@ const { escrowId } = (await openEscrow(service, owner, filingNo)).json;
 /** What a platform may try on a filing or an order, and the same on one that does not exist. */
 const attempts = [
   ['GET', `/api/v1/filing/${filingNo}`, '/api/v1/filing/AS-1999-000001'],
+  ['GET', `/api/v1/filing/${filingNo}/evidence`, '/api/v1/filing/AS-1999-000001/evidence'],
   ['GET', `/api/v1/escrow/${escrowId}`, '/api/v1/escrow/ES-1999-0000'],
   ['POST', `/api/v1/escrow/${escrowId}/release`, '/api/v1/escrow/ES-1999-0000/release'],
   ['POST', `/api/v1/escrow/${escrowId}/refund`, '/api/v1/escrow/ES-1999-0000/refund'],

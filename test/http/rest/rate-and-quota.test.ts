@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
+import { Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
 import type { Reason } from '../../../src/domain/reason.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -169,6 +170,25 @@ test('a call that is rejected before authentication gets no limits', async () =>
   const answer = await file({ ...platform, apiSecret: 'wrong' });
   assertRejected(answer, 401, 'SIGNATURE_INVALID');
   assert.deepEqual(limits(answer), { policy: undefined, standing: undefined });
+});
+
+test('a changed agreement holds for the next call', async () => {
+  const platform = await service.platform('ENTERPRISE', 1);
+  const { admin } = await service.operator();
+  assertRejected(await ask(platform, 'none'), 404, 'FILING_NOT_FOUND');
+  assertRejected(await ask(platform, 'none'), 429, 'QUOTA_EXCEEDED');
+  const update = (agreement: object) => admin.updatePlatform({ caller: platform.caller, ...agreement });
+  await update({ monthlyQuota: 3n });
+  const raised = await ask(platform, 'none');
+  assertRejected(raised, 404, 'FILING_NOT_FOUND');
+  assert.match(String(limits(raised).policy), /"monthly";q=3;/);
+  assert.match(String(raised.headers.ratelimit), /"monthly";r=1;/);
+  await update({ monthlyQuota: 2n });
+  assertRejected(await ask(platform, 'none'), 429, 'QUOTA_EXCEEDED', /All 2 calls of /);
+  await update({ unlimited: true });
+  assert.equal(limits(await ask(platform, 'none')).policy, '"qps";q=200;w=1');
+  await update({ tier: Key_Tier.STANDARD });
+  assert.match(String(limits(await ask(platform, 'none')).policy), /^"qps";q=50;w=1, "monthly";q=10000;/);
 });
 
 /** The last test, because it moves the clock. */

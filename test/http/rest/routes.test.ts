@@ -7,14 +7,9 @@ import {
   MethodOptionsSchema,
   UInt64ValueSchema,
 } from '@bufbuild/protobuf/wkt';
-import { AdminService } from '../../../gen/artseal/v1/admin_pb.ts';
-import { EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { EventService } from '../../../gen/artseal/v1/event_pb.ts';
-import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
-import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
-import { ReviewService } from '../../../gen/artseal/v1/review_pb.ts';
-import { Delivery_Status, Webhook_Status, WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
+import { Delivery_Status, Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
 import type { ApiError } from '../../../src/domain/reason.ts';
@@ -24,20 +19,12 @@ import { fileScope } from '../../support/file-scope.ts';
 import { rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { apiError } from '../../support/rejected.ts';
 import { startService } from '../../support/service.ts';
+import { services } from '../../support/services.ts';
 import { headersOf } from '../../support/signed-request.ts';
 
 const service = await startService(fileScope);
 const platform = await service.platform();
-const routes = createRoutes([
-  AdminService,
-  EscrowService,
-  EventService,
-  EvidenceService,
-  FilingService,
-  ProvenanceService,
-  ReviewService,
-  WebhookService,
-]);
+const routes = createRoutes(services);
 const find = (verb: string, target: string) => () => findRoute(routes, verb, parseRequestTarget(target));
 
 test('only annotated routes exist, with any method', () => {
