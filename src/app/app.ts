@@ -1,14 +1,19 @@
+import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { createCallMetrics } from '../api/call-observer.ts';
 import { createCalls } from '../api/pipeline.ts';
-import type { Reload } from '../api/services/dependencies.ts';
-import { type Config, settings } from '../config/config.ts';
+import type { Part, Reload } from '../api/services/dependencies.ts';
+import { type Config, type MasterKeySource, reloadableMasterKeys, settings } from '../config/config.ts';
+import { readKeyRing } from '../config/master-key.ts';
 import { unavailable } from '../domain/reason.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { createClockPart } from '../health/clock-part.ts';
 import { createReadiness } from '../health/readiness.ts';
 import { createStorePart, findDamage } from '../health/store-part.ts';
 import { OpenCalls } from '../http/listen/open-calls.ts';
-import { openTlsListeners } from '../http/listen/tls-listeners.ts';
+import { openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
+import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
+import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { createClientOf } from '../lib/networks.ts';
 import type { BackupCommands } from '../operations/backup/commands.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';
@@ -22,7 +27,6 @@ import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
 import { createScrape } from '../telemetry/metrics/scrape.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type CallParts, createListeners, type ListenerAddresses, listenAt } from './listeners.ts';
-import { createReload } from './reload.ts';
 import { type Core, openCore, type Simulated, type Start } from './start.ts';
 
 /** How long the start waits for the provider to check the credentials, in milliseconds. */
@@ -221,4 +225,74 @@ function followBackups({ config, clock, log, opened }: Start, { runInTurn }: Bac
       opened.defer(schedule.stop);
     },
   };
+}
+
+/**
+ * Returns a reload that runs once at a time. Calls that wait for the same run share it, so that many signals queue no more than
+ * one. It logs what it returns, and calls `publish` when there are other master keys.
+ */
+function createReload(
+  { config, clock, log }: Start,
+  registry: Registry,
+  tls: TlsListeners,
+  publish: () => void,
+): Reload {
+  let running: Promise<unknown> = Promise.resolve();
+  let waiting: Promise<readonly Part[]> | undefined;
+
+  /** Uses the new keys if every secret opens with them. Returns their names. */
+  async function replaceKeys(source: MasterKeySource): Promise<string[]> {
+    const next = readKeyRing(source);
+    await checkSealedSecrets(registry.execute, next, Math.floor(clock.nowMs() / 1000));
+    registry.keyRing.replace(next);
+    publish();
+    return next.masterKeys.map(({ name }) => name);
+  }
+
+  async function reloadKeys(): Promise<Part> {
+    const name = 'master keys';
+    const { files, read } = reloadableMasterKeys(config.variables);
+    if (files.length === 0) {
+      const detail = 'they come from a variable, so a change needs a restart';
+      log.info(`master keys not reloaded: ${detail}`);
+      return { name, result: 'NOT_RELOADABLE', detail };
+    }
+    try {
+      rejectIrregular(files);
+      refuseChangeableByOthers(files);
+      const names = await replaceKeys(read());
+      log.info({ files, names }, 'master keys reloaded');
+      return { name, result: 'RELOADED', detail: names.join(', ') };
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      log.error({ files, why }, 'master keys not reloaded: the old ones stay');
+      return { name, result: 'FAILED', detail: why };
+    }
+  }
+
+  async function reload(): Promise<readonly Part[]> {
+    const certificates = tls.reload().map(({ listener, endsAtMs, failure }): Part => {
+      const result = failure === undefined ? 'RELOADED' : 'FAILED';
+      return { name: `${listener} certificate`, result, detail: failure ?? utcTimestamp(endsAtMs) };
+    });
+    return [await reloadKeys(), ...certificates];
+  }
+
+  return () => {
+    waiting ??= running.then(() => {
+      waiting = undefined;
+      const current = reload();
+      running = current.catch(() => {});
+      return current;
+    });
+    return waiting;
+  };
+}
+
+/** Rejects pipes and the like: they can be read once, and opening one could wait for ever. */
+function rejectIrregular(files: readonly string[]): void {
+  for (const file of files) {
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
+      throw new Error(`${file} is no regular file: it can be read only at the start`);
+  }
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { createDispatcher } from '../api/operation.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
-import type { ServiceDependencies } from '../api/services/dependencies.ts';
+import type { ProcessParts, ServiceDependencies } from '../api/services/dependencies.ts';
 import { createEscrowService, createReviewService } from '../api/services/escrow-service.ts';
 import { createEventService, webhookMessage } from '../api/services/event-service.ts';
 import {
@@ -24,7 +24,6 @@ import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication, Signer } from '../evidence/log/signer.ts';
 import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
 import { readLog } from '../evidence/log/verification.ts';
-import type { FilingClockWatch } from '../health/clock-part.ts';
 import { linkPath } from '../http/rest/open-routes.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
 import { buildInfo } from '../packaging/build-info.ts';
@@ -36,24 +35,9 @@ import { createRecovery } from '../payments/reconciliation/recovery.ts';
 import { executorOf, type Store, shares } from '../store/store.ts';
 
 /** What the service works with. */
-export interface ServiceParts
-  extends Pick<
-    ServiceDependencies,
-    | 'backups'
-    | 'calendar'
-    | 'check'
-    | 'clock'
-    | 'currency'
-    | 'environment'
-    | 'isRolledBack'
-    | 'keyRing'
-    | 'newInstructionId'
-    | 'partyRules'
-    | 'reload'
-  > {
+export interface ServiceParts extends ProcessParts {
   readonly store: Store;
   readonly provider: PaymentProvider;
-  readonly filingClock: Pick<FilingClockWatch, 'setByS' | 'refresh'>;
   /** From 0 to 1. */
   readonly random: () => number;
   readonly limits: ReconciliationLimits;
@@ -105,8 +89,7 @@ export function createService(parts: ServiceParts) {
     ...{ ...parts, now, timestamp, paging, reconciler, bundles, linkTokens, linkPath, feed, polls, idKey },
     attempt,
     executeApart: execute,
-    clockSetByS: parts.filingClock.setByS,
-    refreshFilingClock: parts.filingClock.refresh,
+    nowS: () => Math.floor(clock.nowMs() / 1_000),
     refreshLogKeys: publication.refresh,
     checkTarget: (url) => checkTarget(url, targets),
     onWebhookChange: () => sender.look(),

@@ -7,7 +7,6 @@ import {
   type PlatformSchema,
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
-import { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import type { AuditEntry, Reasoned } from '../../domain/audit-entry.ts';
 import { checkMonth, checkSince, instantOf, yearOf } from '../../domain/calendar.ts';
 import {
@@ -16,21 +15,19 @@ import {
   type PlatformStatus,
   platformNotFound,
 } from '../../domain/caller.ts';
-import { webhookStatuses } from '../../domain/webhook.ts';
 import type { Platform, PlatformUsage } from '../../store/caller-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { actorOf, type Call, type Implementation, implement, type Operations } from '../operation.ts';
-import { createKeyOperations, createTokenOperations, quotaField, tierOf } from './credential-operations.ts';
+import { createKeyOperations, createTokenOperations, quotaField, tiers } from './credential-operations.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
 import { callerNamed, checkAfter, eventMessage, numberOf, readEvents } from './event-service.ts';
 import { linkMessage } from './evidence-service.ts';
 import { listing } from './paging.ts';
 import { createPartyOperations } from './party-operations.ts';
 import { checkWhich, createRedelivery } from './webhook-deliveries.ts';
-import { webhookMessage } from './webhook-service.ts';
+import { webhookMessage, webhookStatuses } from './webhook-service.ts';
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: ServiceDependencies): Implementation {
@@ -113,7 +110,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
 function toChange(request: UpdatePlatformRequest): AgreementChange {
   const { tier, monthlyQuota, unlimited, filingCap, noFilingCap } = request;
   return {
-    tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),
+    tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tiers.of(tier) ?? String(tier)),
     monthlyQuota: numberOf(monthlyQuota),
     unlimited,
     filingCap: numberOf(filingCap),
@@ -151,17 +148,11 @@ function remainingField(quota: number | null, calls: number): { remaining?: bigi
 }
 
 /** The operations of AdminService on links to evidence. */
-function createLinkOperations({
-  clock,
-  timestamp,
-  paging,
-}: ServiceDependencies): Pick<Operations<typeof AdminService>, 'listAllLinks' | 'revokeLink'> {
+function createLinkOperations({ clock, nowS, timestamp, paging }: ServiceDependencies) {
   return {
     listAllLinks: listing(paging, {
-      find: ({ filingNo }, page, { execute }) => {
-        const nowS = Math.floor(clock.nowMs() / 1_000);
-        return execute({ kind: 'ListLinks', filingNo, owner: undefined, nowS, page });
-      },
+      find: ({ filingNo }, page, { execute }) =>
+        execute({ kind: 'ListLinks', filingNo, owner: undefined, nowS: nowS(), page }),
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
     }),
     revokeLink: {
@@ -172,13 +163,11 @@ function createLinkOperations({
         return { link: linkMessage(link, timestamp), filingNo: link.filingNo };
       },
     },
-  };
+  } satisfies Partial<Operations<typeof AdminService>>;
 }
 
 /** The operation of AdminService that lists events. */
-function createEventOperations(
-  making: ServiceDependencies,
-): Pick<Operations<typeof AdminService>, 'listAllEvents'> {
+function createEventOperations(making: ServiceDependencies) {
   return {
     listAllEvents: {
       check: ({ after, since }) => [
@@ -196,23 +185,17 @@ function createEventOperations(
         return { entries, next: BigInt(next) };
       },
     },
-  };
+  } satisfies Partial<Operations<typeof AdminService>>;
 }
 
 const eitherRule = 'must be left out if after is given';
 
 /** The operations of AdminService on webhook endpoints. */
-function createWebhookOperations(
-  dependencies: ServiceDependencies,
-): Pick<
-  Operations<typeof AdminService>,
-  'listAllWebhooks' | 'setWebhookStatus' | 'removeWebhook' | 'redeliverEvents'
-> {
-  const { clock, timestamp, paging, onWebhookChange } = dependencies;
+function createWebhookOperations(dependencies: ServiceDependencies) {
+  const { clock, paging, onWebhookChange } = dependencies;
   const redeliver = createRedelivery(dependencies);
 
-  const shown = (webhook: StoredWebhook) =>
-    webhookMessage(webhook, webhook.origin, Math.floor(clock.nowMs() / 1_000), timestamp);
+  const shown = (webhook: StoredWebhook) => webhookMessage(webhook, webhook.origin, dependencies);
 
   /** The endpoint that a call changes, of any caller. */
   const named = (call: Call, { webhookId, reason }: { webhookId: string; reason: string }) => {
@@ -221,20 +204,19 @@ function createWebhookOperations(
 
   return {
     listAllWebhooks: listing(paging, {
-      check: ({ status }) => checkWord('status', webhookStatuses, Webhook_Status, status),
+      check: ({ status }) => webhookStatuses.check('status', status),
       find: async ({ platform, status: number, failing: isFailing }, page, { execute }) => {
         const owner = platform === '' ? undefined : await callerNamed(platform, execute);
-        const status = wordOf(webhookStatuses, Webhook_Status, number);
+        const status = webhookStatuses.of(number);
         return execute({ kind: 'ListWebhooks', owner, status, isFailing, page });
       },
       respond: ({ items }) => ({ webhooks: items.map(shown) }),
     }),
     setWebhookStatus: {
-      check: ({ status }) => checkRequiredWord('status', webhookStatuses, Webhook_Status, status),
+      check: ({ status }) => webhookStatuses.checkRequired('status', status),
       run: async (request, call) => {
-        const status = wordOf(webhookStatuses, Webhook_Status, request.status);
-        const change = { kind: 'ChangeWebhook', ...named(call, request), change: { status } } as const;
-        const changed = await call.execute(change);
+        const change = { status: webhookStatuses.of(request.status) };
+        const changed = await call.execute({ kind: 'ChangeWebhook', ...named(call, request), change });
         onWebhookChange();
         return { webhook: shown(changed) };
       },
@@ -250,5 +232,5 @@ function createWebhookOperations(
       check: checkWhich,
       run: (request, call) => redeliver(named(call, request), request, call),
     },
-  };
+  } satisfies Partial<Operations<typeof AdminService>>;
 }

@@ -13,31 +13,19 @@ import {
 } from '../../../gen/artseal/v1/admin_pb.ts';
 import type { Reasoned } from '../../domain/audit-entry.ts';
 import { instantOf } from '../../domain/calendar.ts';
-import {
-  type Agreement,
-  checkAgreement,
-  type KeyStatus,
-  overlapS,
-  statusAt,
-  type Tier,
-} from '../../domain/caller.ts';
+import { type Agreement, checkAgreement, type KeyStatus, overlapS, statusAt } from '../../domain/caller.ts';
 import { checkTokenTerms, type Scope, scopes, type TokenTerms, tokenStatusAt } from '../../domain/token.ts';
 import { checkRange } from '../../domain/violation.ts';
 import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
 import type { StoredKey, StoredToken } from '../../store/caller-commands.ts';
 import { actorOf, type Call, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { wordOf } from './enum-words.ts';
+import { enumWords } from './enum-words.ts';
 import { numberOf } from './event-service.ts';
 import { listing } from './paging.ts';
 
 /** The operations of AdminService for the API keys of platforms. */
-export function createKeyOperations(
-  dependencies: ServiceDependencies,
-): Pick<
-  Operations<typeof AdminService>,
-  'createKey' | 'listKeys' | 'rotateKey' | 'suspendKey' | 'resumeKey' | 'revokeKey'
-> {
+export function createKeyOperations(dependencies: ServiceDependencies) {
   const { clock, paging, timestamp } = dependencies;
   const issuanceOf = ({ execute }: Call) => createIssuance({ ...dependencies, execute });
   const shown = (key: StoredKey): MessageInitShape<typeof KeySchema> => {
@@ -79,18 +67,16 @@ export function createKeyOperations(
     suspendKey: settingKey('SUSPENDED'),
     resumeKey: settingKey('ACTIVE'),
     revokeKey: settingKey('REVOKED'),
-  };
+  } satisfies Partial<Operations<typeof AdminService>>;
 }
 
 function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
   const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];
-  return { name, tier: tierOf(tier), monthlyQuota: quota, unlimited, filingCap: cap };
+  return { name, tier: tiers.of(tier), monthlyQuota: quota, unlimited, filingCap: cap };
 }
 
-const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
-
-/** The tier of a number; undefined if there is none. */
-export const tierOf = (value: Key_Tier) => wordOf(tierNames, Key_Tier, value);
+/** The tiers of platforms. */
+export const tiers = enumWords(['TRIAL', 'STANDARD', 'ENTERPRISE'], Key_Tier);
 
 /** The field of a monthly quota; absent for unlimited. */
 export function quotaField(quota: number | null): { monthlyQuota?: bigint } {
@@ -98,11 +84,8 @@ export function quotaField(quota: number | null): { monthlyQuota?: bigint } {
 }
 
 /** The operations of AdminService on the tokens of internal systems. */
-export function createTokenOperations(
-  dependencies: ServiceDependencies,
-): Pick<Operations<typeof AdminService>, 'createToken' | 'listTokens' | 'revokeToken'> {
-  const { clock, paging, timestamp } = dependencies;
-  const nowS = () => Math.floor(clock.nowMs() / 1_000);
+export function createTokenOperations(dependencies: ServiceDependencies) {
+  const { clock, nowS, paging, timestamp } = dependencies;
   const at = (atS: number | null) => (atS === null ? '' : timestamp(atS * 1_000));
   const shown = (token: StoredToken): MessageInitShape<typeof TokenSchema> => {
     const { tokenId, caller, platform, createdAtS, expiresAtS, revokedAtS } = token;
@@ -139,7 +122,7 @@ export function createTokenOperations(
         return { token: shown(await call.execute({ kind: 'RevokeToken', by, tokenId })) };
       },
     },
-  };
+  } satisfies Partial<Operations<typeof AdminService>>;
 }
 
 /** An unknown scope stays, so that the rules of tokens reject it. */

@@ -42,39 +42,51 @@ export interface Part {
  */
 export type Reload = () => Promise<readonly Part[]>;
 
-/** What the services work with; each takes what it needs. */
-export interface ServiceDependencies {
+/** What the process that runs the services gives them. */
+export interface ProcessParts {
   readonly clock: Clock;
   readonly calendar: Calendar;
-  readonly now: () => BusinessTime;
-  /** RFC 3339 of Unix milliseconds, in the business time zone. */
-  readonly timestamp: (atMs: number) => string;
-  /** As `ClockReading.setByS`. */
-  readonly clockSetByS: () => number;
-  /** Runs a command that is not part of a call, such as what must be read before the command that admits a call. */
-  readonly executeApart: Execute;
-  /** Resolves when the server dates filings by a clock that was accepted before. */
-  readonly refreshFilingClock: () => Promise<void>;
-  /** Resolves when the keys of the evidence log that sign from now on are published. */
-  readonly refreshLogKeys: () => Promise<void>;
+  /** The watch of the clock that dates filings. */
+  readonly filingClock: {
+    /** As `ClockReading.setByS`. */
+    readonly setByS: () => number;
+    /** Resolves when the server dates filings by a clock that was accepted before. */
+    readonly refresh: () => Promise<void>;
+  };
   readonly reload: Reload;
-  readonly paging: Paging;
   readonly environment: Environment;
   readonly keyRing: KeyRing;
   /** ISO 4217 code of all amounts and prices. */
   readonly currency: string;
   /** Whether a witness reports that the evidence log was rolled back. Filings are rejected then. */
   readonly isRolledBack: () => boolean;
+  /** The rules of provider ids; undefined if parties need no registration. */
+  readonly partyRules: PartyRules | undefined;
+  /** Returns a globally unique instruction id. */
+  readonly newInstructionId: () => string;
+  readonly backups: BackupAccess;
+  /** Checks the deployment in a child process. Throws RATE_LIMITED. */
+  readonly check: (signal: AbortSignal) => AsyncIterable<Finding>;
+}
+
+/** What the services work with; each takes what it needs. */
+export interface ServiceDependencies extends ProcessParts {
+  readonly now: () => BusinessTime;
+  /** Unix seconds. */
+  readonly nowS: () => number;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  /** Runs a command that is not part of a call, such as what must be read before the command that admits a call. */
+  readonly executeApart: Execute;
+  /** Resolves when the keys of the evidence log that sign from now on are published. */
+  readonly refreshLogKeys: () => Promise<void>;
+  readonly paging: Paging;
   readonly bundles: Bundles;
   readonly linkTokens: LinkTokens;
   /** The path of links on the public listener, before the token. */
   readonly linkPath: string;
   readonly provider: Pick<PaymentProvider, 'check'>;
-  /** The rules of provider ids; undefined if parties need no registration. */
-  readonly partyRules: PartyRules | undefined;
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
-  /** Returns a globally unique instruction id. */
-  readonly newInstructionId: () => string;
   readonly feed: Feed;
   readonly polls: Polls;
   /** The key of event ids, as in `eventId`. */
@@ -83,9 +95,6 @@ export interface ServiceDependencies {
   readonly checkTarget: (url: string) => string | undefined;
   /** Sends a signed message to an endpoint once and waits for the response, up to a timeout. Never rejects. */
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
-  readonly backups: BackupAccess;
-  /** Checks the deployment in a child process. Throws RATE_LIMITED. */
-  readonly check: (signal: AbortSignal) => AsyncIterable<Finding>;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
   /** Called when a decision of an operator has made an order due. */

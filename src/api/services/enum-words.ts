@@ -1,34 +1,19 @@
 import type { Violation } from '../../domain/violation.ts';
 
-/** The numbers of an enum of the schema by its words. */
-type Numbers<Word extends string> = Readonly<Record<Word, number>>;
-
-/** The word of a number; undefined for 0, which means none, and for an unknown number. */
-export function wordOf<Word extends string>(
+/** Some words of an enum of the schema, which messages have as numbers; 0 means none. */
+export function enumWords<Word extends string>(
   words: readonly Word[],
-  numbers: Numbers<Word>,
-  value: number,
-): Word | undefined {
-  return words.find((word) => numbers[word] === value);
-}
-
-/** Checks a number that may be 0. */
-export function checkWord<Word extends string>(
-  field: string,
-  words: readonly Word[],
-  numbers: Numbers<Word>,
-  value: number,
-): Violation[] {
-  return value === 0 ? [] : checkRequiredWord(field, words, numbers, value);
-}
-
-/** Checks a number that must name a word. */
-export function checkRequiredWord<Word extends string>(
-  field: string,
-  words: readonly Word[],
-  numbers: Numbers<Word>,
-  value: number,
-): Violation[] {
-  if (wordOf(words, numbers, value) !== undefined) return [];
-  return [{ field, rule: `must be ${words.join(' or ')}` }];
+  numbers: Readonly<Record<Word, number>>,
+) {
+  /** The word of a number; undefined for 0 and for an unknown number. */
+  const of = (value: number) => words.find((word) => numbers[word] === value);
+  const checkRequired = (field: string, value: number): Violation[] =>
+    of(value) === undefined ? [{ field, rule: `must be ${words.join(' or ')}` }] : [];
+  return {
+    of,
+    /** Checks a number that must name a word. */
+    checkRequired,
+    /** Checks a number that may be 0. */
+    check: (field: string, value: number) => (value === 0 ? [] : checkRequired(field, value)),
+  };
 }

@@ -36,7 +36,7 @@ import type { Instruction } from '../../store/escrow-commands.ts';
 import type { EscrowCase } from '../../store/reconciliation-commands.ts';
 import { actorOf, type Call, callerOf, type Implementation, implement, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { checkRequiredWord, checkWord, wordOf } from './enum-words.ts';
+import { enumWords } from './enum-words.ts';
 import { listing } from './paging.ts';
 
 /** The operations of EscrowService. Those that move money wait for the provider. */
@@ -107,11 +107,11 @@ export function createEscrowService(dependencies: ServiceDependencies): Implemen
     },
     listEscrows: listing(paging, {
       check: ({ state, filingNo }) => [
-        ...checkWord('state', escrowStates, Escrow_State, state),
+        ...states.check('state', state),
         ...(filingNo === '' ? [] : checkFilingNumber('filingNo', filingNo)),
       ],
       find: (request, page, call) => {
-        const state = wordOf(escrowStates, Escrow_State, request.state);
+        const state = states.of(request.state);
         const filter = { owner: ownerScope(call.principal), state, filingNo: request.filingNo || undefined };
         return call.execute({ kind: 'ListEscrows', filter, page });
       },
@@ -185,20 +185,20 @@ export function createReviewService(dependencies: ServiceDependencies): Implemen
 
   return implement(ReviewService, 'operate', {
     listOrders: listing(paging, {
-      check: ({ state }) => checkWord('state', escrowStates, Escrow_State, state),
+      check: ({ state }) => states.check('state', state),
       find: ({ state, needsReview }, page, { execute }) => {
-        const selection = { state: wordOf(escrowStates, Escrow_State, state), needsReview };
+        const selection = { state: states.of(state), needsReview };
         return execute({ kind: 'ListCases', selection, page });
       },
       respond: ({ items }) => ({ orders: items.map(shown) }),
     }),
     decideOrder: {
       check: ({ decision, reason }) => [
-        ...checkRequiredWord('decision', decisions, Decisions, decision),
+        ...decisions.checkRequired('decision', decision),
         ...checkText('reason', reason, reasonBounds),
       ],
       run: async ({ escrowId, decision: number, reason }, call) => {
-        const decision = wordOf(decisions, Decisions, number) as Decision | 'CLOSE';
+        const decision = decisions.of(number) as Decision | 'CLOSE';
         const [by, at] = [actorOf(call, clock, reason), now()];
         if (decision === 'CLOSE')
           return decided(await call.execute({ kind: 'CloseOrder', by, escrowId, at }));
@@ -209,21 +209,23 @@ export function createReviewService(dependencies: ServiceDependencies): Implemen
     },
     endOrder: {
       check: ({ end, evidence, reason }) => [
-        ...checkRequiredWord('end', orderEnds, Escrow_State, end),
+        ...ends.checkRequired('end', end),
         ...checkEvidence(evidence),
         ...checkText('reason', reason, reasonBounds),
       ],
       run: async ({ escrowId, evidence, ...request }, call) => {
         await readLog();
         const by = actorOf(call, clock, request.reason);
-        const end = wordOf(orderEnds, Escrow_State, request.end) as OrderEnd;
+        const end = ends.of(request.end) as OrderEnd;
         return decided(await call.execute({ kind: 'EndOrder', by, escrowId, end, evidence, at: now() }));
       },
     },
   });
 }
 
-const decisions: readonly (Decision | 'CLOSE')[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN', 'STOP', 'CLOSE'];
+const states = enumWords(escrowStates, Escrow_State);
+const ends = enumWords(orderEnds, Escrow_State);
+const decisions = enumWords(['LOOK_AGAIN', 'ACCEPT', 'RETURN', 'STOP', 'CLOSE'], Decisions);
 
 /** Checks the SHA-256 of a proof. */
 function checkEvidence(evidence: string): Violation[] {

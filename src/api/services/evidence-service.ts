@@ -24,6 +24,7 @@ export function createEvidenceService({
   linkTokens,
   linkPath,
   clock,
+  nowS,
   timestamp,
   paging,
 }: ServiceDependencies): Implementation {
@@ -52,8 +53,8 @@ export function createEvidenceService({
     },
     listEvidenceLinks: listing(paging, {
       find: ({ filingNo }, page, { execute, principal }) => {
-        const [owner, nowS] = [ownerScope(principal), Math.floor(clock.nowMs() / 1000)];
-        return execute({ kind: 'ListLinks', filingNo, owner, nowS, page });
+        const owner = ownerScope(principal);
+        return execute({ kind: 'ListLinks', filingNo, owner, nowS: nowS(), page });
       },
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
     }),
@@ -84,12 +85,12 @@ export function linkMessage(
  * `bundleOf` throws. `execute` rejects if too many reads are running.
  */
 export function createSharedEvidence(
-  { bundles, linkTokens, clock }: Pick<ServiceDependencies, 'bundles' | 'linkTokens' | 'clock'>,
+  { bundles, linkTokens, nowS }: Pick<ServiceDependencies, 'bundles' | 'linkTokens' | 'nowS'>,
   execute: Execute,
 ) {
   return {
     open: async (token: string): Promise<{ readonly json: string; readonly file: string } | undefined> => {
-      const shared = linkTokens.open(token, Math.floor(clock.nowMs() / 1000));
+      const shared = linkTokens.open(token, nowS());
       if (shared === undefined) return undefined;
       const { filingNo, sequence, linkId } = shared;
       const link = await execute({ kind: 'FindLink', linkId });

@@ -17,7 +17,7 @@ import { listing } from './paging.ts';
 export function createFilingService({
   now,
   calendar,
-  clockSetByS,
+  filingClock,
   isRolledBack,
   currency,
   paging,
@@ -38,7 +38,7 @@ export function createFilingService({
         // Rejected in the store, so that a replay gets the earlier response.
         const filed = await (isRolledBack()
           ? call.execute({ kind: 'Reject', apiError: apiErrorData(filingsHalted()) })
-          : call.execute({ ...file, clockSetByS: clockSetByS() }));
+          : call.execute({ ...file, clockSetByS: filingClock.setByS() }));
         const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
       },

@@ -64,20 +64,15 @@ export function createMaintenanceService(dependencies: ServiceDependencies): Imp
   });
 }
 
-function createClockOperations({
-  clock,
-  clockSetByS,
-  refreshFilingClock,
-  timestamp,
-}: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'getClock' | 'acceptClock'> {
+function createClockOperations({ clock, nowS: readNowS, filingClock, timestamp }: ServiceDependencies) {
   const at = (atS: number | undefined) => (atS === undefined ? '' : timestamp(atS * 1_000));
   return {
     getClock: {
       run: async (_, { execute }) => {
         const { newestS, datedS } = await execute({ kind: 'ReadLogClock' });
         // Read after the store, so that no stored time is newer.
-        const nowS = Math.floor(clock.nowMs() / 1_000);
-        const fault = findClockFault({ nowS, newestS, datedS, setByS: clockSetByS() });
+        const nowS = readNowS();
+        const fault = findClockFault({ nowS, newestS, datedS, setByS: filingClock.setByS() });
         return { clock: at(nowS), newestRecord: at(newestS), fault: fault ? clockFaultText(fault) : '' };
       },
     },
@@ -85,29 +80,22 @@ function createClockOperations({
       run: async ({ reason }, call) => {
         const by = actorOf(call, clock, reason);
         const { acceptedS, newestS } = await call.execute({ kind: 'AcceptClock', by });
-        await refreshFilingClock();
+        await filingClock.refresh();
         return { accepted: at(acceptedS), newestRecord: at(newestS) };
       },
     },
-  };
+  } satisfies Partial<Operations<typeof MaintenanceService>>;
 }
 
 /** The operations of MaintenanceService on filings whose retention period is over. */
-function createRetentionOperations({
-  clock,
-  paging,
-  timestamp,
-  executeApart,
-}: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'countExpired' | 'eraseExpired'> {
+function createRetentionOperations({ clock, nowS, paging, timestamp, executeApart }: ServiceDependencies) {
   /** A page that is as long as one command allows. */
   const pageFrom = (from: number | undefined) => ({ from, size: erasedPerRequestMax });
 
   return {
     countExpired: listing(paging, {
-      find: (_, { from }, { execute }) => {
-        const nowS = Math.floor(clock.nowMs() / 1_000);
-        return execute({ kind: 'ListExpired', nowS, page: pageFrom(from) });
-      },
+      find: (_, { from }, { execute }) =>
+        execute({ kind: 'ListExpired', nowS: nowS(), page: pageFrom(from) }),
       respond: ({ items, beforeS }) => ({
         years: yearsOf(items),
         recordedUpTo: timestamp(beforeS * 1_000),
@@ -130,7 +118,7 @@ function createRetentionOperations({
         };
       },
     },
-  };
+  } satisfies Partial<Operations<typeof MaintenanceService>>;
 }
 
 /** Counts filings by the year of their numbers. */
@@ -146,15 +134,9 @@ function yearsOf(filings: readonly ExpiredFiling[]): MessageInitShape<typeof Exp
 }
 
 /** The operations of MaintenanceService on the secrets that master keys encrypt. */
-function createSecretOperations(
-  dependencies: ServiceDependencies,
-): Pick<Operations<typeof MaintenanceService>, 'reencryptSecrets' | 'rotateSecrets'> {
-  const { clock, keyRing, onWebhookChange, refreshLogKeys } = dependencies;
-
-  async function usesIn(execute: Execute) {
-    const keys = await Array.fromAsync(sealedKeys(execute));
-    return countSeals(keys, Math.floor(clock.nowMs() / 1_000));
-  }
+function createSecretOperations(dependencies: ServiceDependencies) {
+  const { clock, nowS, keyRing, onWebhookChange, refreshLogKeys } = dependencies;
+  const usesIn = async (execute: Execute) => countSeals(await Array.fromAsync(sealedKeys(execute)), nowS());
 
   return {
     reencryptSecrets: {
@@ -181,7 +163,7 @@ function createSecretOperations(
         return replaced;
       },
     },
-  };
+  } satisfies Partial<Operations<typeof MaintenanceService>>;
 }
 
 /** How long the earlier keys sign besides a new one by default, in seconds. */
@@ -192,12 +174,12 @@ const longestS = 366 * 86_400;
 /** The operations of MaintenanceService on the keys of the evidence log. */
 function createLogKeyOperations({
   clock,
+  nowS,
   keyRing,
   timestamp,
   executeApart,
   refreshLogKeys,
-}: ServiceDependencies): Pick<Operations<typeof MaintenanceService>, 'listLogKeys' | 'rotateLogKey'> {
-  const nowS = () => Math.floor(clock.nowMs() / 1_000);
+}: ServiceDependencies) {
   const at = (atS: number) => timestamp(atS * 1_000);
   const shown = (key: LogKey) => ({
     vkey: key.vkey,
@@ -243,7 +225,7 @@ function createLogKeyOperations({
         return { ...(added && { key: shown(added) }), othersEndAt: at(rotated.endsAtS) };
       },
     },
-  };
+  } satisfies Partial<Operations<typeof MaintenanceService>>;
 }
 
 function checkDelay(field: string, seconds: number): Violation[] {

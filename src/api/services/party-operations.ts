@@ -19,19 +19,11 @@ import type { Violation } from '../../domain/violation.ts';
 import type { Party } from '../../store/party-commands.ts';
 import { actorOf, type Operations } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { wordOf } from './enum-words.ts';
+import { enumWords } from './enum-words.ts';
 import { listing } from './paging.ts';
 
 /** The operations of AdminService that register the parties of platforms. */
-export function createPartyOperations({
-  partyRules,
-  clock,
-  paging,
-  timestamp,
-}: ServiceDependencies): Pick<
-  Operations<typeof AdminService>,
-  'addParty' | 'removeParty' | 'listParties' | 'importParties'
-> {
+export function createPartyOperations({ partyRules, clock, paging, timestamp }: ServiceDependencies) {
   const shown = ({ role, providerIds, addedAtS, ...party }: Party) => {
     const addedAt = timestamp(addedAtS * 1_000);
     return { ...party, role: Party_Role[role], providerIds: { ...providerIds }, addedAt };
@@ -67,7 +59,7 @@ export function createPartyOperations({
         return call.execute({ kind: 'ImportParties', by, ...readParties(request, partyRules) });
       },
     },
-  };
+  } satisfies Partial<Operations<typeof AdminService>>;
 }
 
 /** Reads and checks parties. */
@@ -114,7 +106,7 @@ function checkImport({ length }: readonly unknown[], rules: PartyRules | undefin
   return [{ field: 'parties', rule: `must be at most ${partiesPerImportMax}, not ${length}: split them` }];
 }
 
-const roleOf = (value: Party_Role) => wordOf(partyRoles, Party_Role, value);
+const { of: roleOf } = enumWords(partyRoles, Party_Role);
 
 /** Finds parties that appear twice. */
 function repeated(parties: readonly (NewParty & { readonly caller: string })[]): Violation[] {

@@ -3,7 +3,6 @@ import {
   Delivery_Status,
   type DeliverySchema,
   type RedeliverRequest,
-  type TestWebhookResponseSchema,
   type WebhookService,
 } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { instantOf } from '../../domain/calendar.ts';
@@ -24,7 +23,7 @@ import type {
 import { redeliver } from '../../store/webhook-requests.ts';
 import { actorOf, type Call, type Operations, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { checkWord, wordOf } from './enum-words.ts';
+import { enumWords } from './enum-words.ts';
 import { messageOf } from './event-service.ts';
 import { listing } from './paging.ts';
 
@@ -46,12 +45,11 @@ export function changedBy(call: Call, webhookId: string, clock: Pick<Clock, 'now
 /** An endpoint and who changes it. */
 type ChangedWebhook = WebhookName & { readonly by?: WebhookOperator };
 
-/** The operations of WebhookService on the deliveries of an endpoint. */
-export function createDeliveryOperations(
-  dependencies: ServiceDependencies,
-): Pick<Operations<typeof WebhookService>, 'listDeliveries' | 'redeliver'> {
+/** The operations of WebhookService on what is sent to an endpoint. */
+export function createDeliveryOperations(dependencies: ServiceDependencies) {
   const { clock, timestamp, paging, idKey } = dependencies;
   const redeliver = createRedelivery(dependencies);
+  const statuses = enumWords(deliveryStatuses, Delivery_Status);
   const shown = (delivery: StoredDelivery): MessageInitShape<typeof DeliverySchema> => {
     const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
     return {
@@ -64,9 +62,9 @@ export function createDeliveryOperations(
   };
   return {
     listDeliveries: listing(paging, {
-      check: ({ status }) => checkWord('status', deliveryStatuses, Delivery_Status, status),
+      check: ({ status }) => statuses.check('status', status),
       find: (request, page, call) => {
-        const status = wordOf(deliveryStatuses, Delivery_Status, request.status);
+        const status = statuses.of(request.status);
         return call.execute({ kind: 'ListDeliveries', ...nameOf(call, request.webhookId), status, page });
       },
       respond: ({ items }) => ({ deliveries: items.map(shown) }),
@@ -75,27 +73,21 @@ export function createDeliveryOperations(
       check: checkWhich,
       run: (request, call) => redeliver(changedBy(call, request.webhookId, clock), request, call),
     },
-  };
+    testWebhook: createTestWebhook(dependencies),
+  } satisfies Partial<Operations<typeof WebhookService>>;
 }
 
 /** The events that a call selects. */
 type Selected = Pick<RedeliverRequest, 'sequence' | 'since'>;
 
 /** Sends the events that a checked call selects again, and responds with their number. Throws RATE_LIMITED, UNAVAILABLE. */
-export function createRedelivery({
-  clock,
-  onWebhookChange,
-}: ServiceDependencies): (
-  changed: ChangedWebhook,
-  selected: Selected,
-  call: Call,
-) => Promise<{ readonly count: number }> {
+export function createRedelivery({ clock, onWebhookChange }: ServiceDependencies) {
   const redeliveries = createConcurrencyLimit<string>({
     ...redeliveriesMax,
     tooMany: 'Another call is sending events of this webhook again.',
     full: 'Too many calls are sending events again.',
   });
-  return async (changed, { sequence, since = '' }, call) => {
+  return async (changed: ChangedWebhook, { sequence, since = '' }: Selected, call: Call) => {
     const which =
       sequence === undefined ? { sinceMs: instantOf(since) ?? 0 } : { sequence: Number(sequence) };
     const request = { ...changed, which, nowMs: clock.nowMs() };
@@ -142,7 +134,7 @@ const testsMax = { ofCaller: 2, ofAll: 100 } as const;
  * Sends test events to endpoints and returns the result. A replay sends nothing. Throws WEBHOOK_NOT_FOUND, and RATE_LIMITED or
  * UNAVAILABLE if too many tests are running.
  */
-export function createTestWebhook({ clock, timestamp, attempt }: ServiceDependencies) {
+function createTestWebhook({ clock, timestamp, attempt }: ServiceDependencies) {
   const limit = createConcurrencyLimit<number>({
     ofAll: testsMax.ofAll,
     ofEach: testsMax.ofCaller,
@@ -164,13 +156,12 @@ export function createTestWebhook({ clock, timestamp, attempt }: ServiceDependen
     return result;
   }
 
-  return async (
-    name: WebhookName,
-    call: Call,
-  ): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> => {
-    const { callerId } = call.principal;
-    const { isDelivered, ...came } = await withinLimit(limit, callerId, call, (steps) => test(name, steps));
-    return { delivered: isDelivered, ...answerFields(came) };
+  return {
+    run: async ({ webhookId }: { readonly webhookId: string }, call: Call) => {
+      const [{ callerId }, name] = [call.principal, nameOf(call, webhookId)];
+      const { isDelivered, ...came } = await withinLimit(limit, callerId, call, (steps) => test(name, steps));
+      return { delivered: isDelivered, ...answerFields(came) };
+    },
   };
 }
 

@@ -6,8 +6,8 @@ import {
   checkEventTypes,
   everyType,
   secretOverlapS,
+  webhookStatuses as statusWords,
   typesIn,
-  webhookStatuses,
 } from '../../domain/webhook.ts';
 import { newWebhookSecret } from '../../events/webhooks/signature.ts';
 import { SecretNotOpened } from '../../keys/key-ring.ts';
@@ -17,15 +17,17 @@ import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { type Call, callerOf, type Implementation, implement, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
-import { checkWord, wordOf } from './enum-words.ts';
+import { enumWords } from './enum-words.ts';
 import { listing } from './paging.ts';
-import { changedBy, createDeliveryOperations, createTestWebhook, nameOf } from './webhook-deliveries.ts';
+import { changedBy, createDeliveryOperations, nameOf } from './webhook-deliveries.ts';
+
+/** The states of an endpoint. */
+export const webhookStatuses = enumWords(statusWords, Webhook_Status);
 
 /** The endpoints in the responses of calls. */
-function createEndpointView({ keyRing, clock, timestamp, onWebhookChange }: ServiceDependencies) {
-  const nowS = () => Math.floor(clock.nowMs() / 1_000);
-  const shown = (webhook: StoredWebhook) =>
-    webhookMessage(webhook, openUrl(keyRing, webhook), nowS(), timestamp);
+function createEndpointView(dependencies: ServiceDependencies) {
+  const { keyRing, onWebhookChange } = dependencies;
+  const shown = (webhook: StoredWebhook) => webhookMessage(webhook, openUrl(keyRing, webhook), dependencies);
   const secretOf = ({ sealedSecret, webhookId }: StoredWebhook): string =>
     keyRing.open(sealedSecret, webhookId).export().toString();
 
@@ -49,7 +51,7 @@ function createEndpointView({ keyRing, clock, timestamp, onWebhookChange }: Serv
     readBy: ({ principal }: Call, webhook: StoredWebhook) =>
       principal.kind === 'platform' || principal.scopes.includes('webhook')
         ? shown(webhook)
-        : webhookMessage(webhook, webhook.origin, nowS(), timestamp),
+        : webhookMessage(webhook, webhook.origin, dependencies),
     /** An endpoint after a change. */
     changed: (webhook: StoredWebhook, call: Call) => {
       onWebhookChange();
@@ -65,10 +67,8 @@ function createEndpointView({ keyRing, clock, timestamp, onWebhookChange }: Serv
 
 /** The operations of WebhookService. A platform manages its own endpoints, an internal system all of them. */
 export function createWebhookService(dependencies: ServiceDependencies): Implementation {
-  const { keyRing, clock, paging, checkTarget, onWebhookChange } = dependencies;
+  const { keyRing, clock, nowS, paging, checkTarget, onWebhookChange } = dependencies;
   const { readBy, changed, issued } = createEndpointView(dependencies);
-  const test = createTestWebhook(dependencies);
-  const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const checkUrl = (url: string): Violation[] => {
     const rule = checkTarget(url);
     return rule === undefined ? [] : [{ field: 'url', rule }];
@@ -107,14 +107,14 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
         ...(url === undefined ? [] : checkUrl(url)),
         ...checkEventTypes(eventTypes),
         ...checkDescription(description),
-        ...checkWord('status', webhookStatuses, Webhook_Status, status),
+        ...webhookStatuses.check('status', status),
       ],
       run: async ({ webhookId, url, eventTypes, description, status }, call) => {
         const change = {
           url: url === undefined ? undefined : sealUrl(keyRing, webhookId, url),
           eventTypes: eventTypes.length === 0 ? undefined : (filterOf(eventTypes) ?? ('ALL' as const)),
           description,
-          status: wordOf(webhookStatuses, Webhook_Status, status),
+          status: webhookStatuses.of(status),
         };
         const webhook = await call.execute({
           ...{ kind: 'ChangeWebhook', ...changedBy(call, webhookId, clock), change },
@@ -142,9 +142,6 @@ export function createWebhookService(dependencies: ServiceDependencies): Impleme
         return {};
       },
     },
-    testWebhook: {
-      run: ({ webhookId }, call) => test(nameOf(call, webhookId), call),
-    },
     ...createDeliveryOperations(dependencies),
   });
 }
@@ -157,12 +154,11 @@ const filterOf = (words: readonly string[]) =>
 export function webhookMessage(
   webhook: StoredWebhook,
   url: string,
-  nowS: number,
-  timestamp: ServiceDependencies['timestamp'],
+  { nowS, timestamp }: Pick<ServiceDependencies, 'nowS' | 'timestamp'>,
 ): MessageInitShape<typeof WebhookSchema> {
   const { webhookId, description, caller, eventTypes, status, disabledReason } = webhook;
   const { createdAtS, failingSinceS, previousEndsAtS } = webhook;
-  const isPreviousGood = previousEndsAtS !== null && previousEndsAtS > nowS;
+  const isPreviousGood = previousEndsAtS !== null && previousEndsAtS > nowS();
   return {
     ...{ webhookId, url, description, caller },
     eventTypes: [...(eventTypes ?? [everyType])],

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { Code, createContextKey, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
+import { Code, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
 import type { ServerReflectionRequest } from '../../../gen/grpc/reflection/v1/reflection_pb.ts';
 import type { ServerReflectionRequest as ServerReflectionRequestAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import {
@@ -12,9 +12,7 @@ import {
 import { ApiError } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { createConcurrencyLimit } from '../../lib/concurrency.ts';
-
-/** The connection of a call, for limits by connection. */
-export const connectionKey = createContextKey<object>({});
+import { callKeys } from './errors.ts';
 
 /** Watch streams at the same time on one connection; a client needs one for each service that it calls. */
 const watchesPerConnectionMax = 6;
@@ -29,7 +27,7 @@ export function createHealth(
   draining: AbortSignal,
 ): ServiceImpl<typeof Health> {
   const names = ['', ...services];
-  const watches = createConcurrencyLimit<object>({
+  const watches = createConcurrencyLimit<object | undefined>({
     ofEach: watchesPerConnectionMax,
     tooMany: `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
   });
@@ -75,7 +73,8 @@ export function createHealth(
       return { statuses: Object.fromEntries(names.map((name) => [name, { status: now }])) };
     },
     watch: async function* (request, context) {
-      const leave = watches.enter(context.values.get(connectionKey));
+      const call = context.values.get(callKeys.request);
+      const leave = watches.enter(call && 'stream' in call ? call.stream.session : call?.socket);
       try {
         yield* watch(request, context);
       } finally {

@@ -6,7 +6,6 @@ import {
   getOption,
   type Message,
 } from '@bufbuild/protobuf';
-
 import {
   Code,
   ConnectError,
@@ -49,7 +48,7 @@ import {
   sendError,
 } from './errors.ts';
 import { checkGetQuery, shortenDeadline, strictProtoJson } from './requests.ts';
-import { connectionKey, createHealth, createReflection } from './standard-services.ts';
+import { createHealth, createReflection } from './standard-services.ts';
 
 /**
  * Identifies the caller by the headers of a request, of which `header` returns the value. Throws AUTH_HEADER_MISSING,
@@ -289,11 +288,7 @@ function universalRequest(
   event: RequestEvent,
   values: ContextValues,
 ) {
-  const connection = 'stream' in request ? request.stream.session : request.socket;
-  values
-    .set(callKeys.event, event)
-    .set(callKeys.request, request)
-    .set(connectionKey, connection ?? request);
+  values.set(callKeys.event, event).set(callKeys.request, request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
     shortenDeadline(universal.header);

@@ -2,6 +2,7 @@ import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { countOf } from '../../lib/distribution.ts';
+import { withTimeout } from '../../lib/timing.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { perform, type Store } from '../../store/store.ts';
 import type { Labels, MetricDefinition, Snapshot } from './definition.ts';
@@ -24,6 +25,7 @@ export type Scrape = () => Promise<string>;
 const sharedMs = 1_000;
 /** How long a scrape waits for the store, in milliseconds. Then it omits its metrics. Prometheus waits ten seconds. */
 const storeTimeoutMs = 2_000;
+const tooLate = new Error('The store does not respond.');
 
 /** Reads metrics from these sources. */
 export function createScrape({ store, readiness, clock, calendar, readOthers }: MetricSources): Scrape {
@@ -67,11 +69,8 @@ function inTime<T>(
       .finally(() => {
         request = undefined;
       });
-    const { promise: late, resolve } = Promise.withResolvers<undefined>();
-    const cancel = clock.after(storeTimeoutMs, () => resolve(undefined));
-    const found = await Promise.race([request, late]);
-    cancel();
-    return found;
+    const reading = request;
+    return withTimeout(clock, { ms: storeTimeoutMs, reason: tooLate }, () => reading).catch(() => undefined);
   };
 }
 
