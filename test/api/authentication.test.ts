@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import {
   checkTimestamp,
   clockDifferenceMaxS,
@@ -15,7 +15,6 @@ import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { apiError } from '../support/rejected.ts';
 import { startService } from '../support/service.ts';
-import { statementPrototype } from '../support/statement.ts';
 import { operatorTerms, tokenTerms } from '../support/tokens.ts';
 
 const sent: SentCredentials = {
@@ -237,24 +236,4 @@ test('anything but a valid token is rejected with one message, which does not sh
     );
   }
   assert.equal(messages.size, 1);
-});
-
-/** The number of statements that the database runs for some work. */
-function statementsOf(t: TestContext, work: () => unknown): number {
-  const verbs = ['run', 'get', 'all', 'iterate'] as const;
-  const mocks = verbs.map((verb) => t.mock.method(statementPrototype, verb).mock);
-  work();
-  for (const mock of mocks) mock.restore();
-  return mocks.reduce((sum, mock) => sum + mock.callCount(), 0);
-}
-
-test('neither a known nor an unknown API key takes a statement', async (t) => {
-  const { store } = service;
-  const known = await service.platform();
-  assert.equal(store.findKey(known.apiKey)?.keyId, known.keyId);
-  for (const apiKey of [known.apiKey, 'ak_unknown', 'ak_unknown', known.apiKey])
-    assert.equal(
-      statementsOf(t, () => store.findKey(apiKey)),
-      0,
-    );
 });

@@ -11,7 +11,7 @@ import {
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import {
   GetProvenanceRequestSchema,
-  GetProvenanceResponseSchema,
+  type GetProvenanceResponseSchema,
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
 import {
@@ -83,22 +83,6 @@ const empty: UnaryOperation = { run: async () => ({}) };
 
 const broken = (field: string, rule: string): Violation => ({ field, rule });
 
-test('an operation gets its message and the call, and its response becomes a message', async () => {
-  const seen: unknown[] = [];
-  const { invoke } = dispatching({
-    run: async ({ filingNo }, call) => {
-      seen.push(filingNo, call.execute, call.principal);
-      return { filingNo, retentionYears: 5 };
-    },
-  });
-  const answer = await invoke(service);
-  assert.deepEqual(
-    answer,
-    create(GetProvenanceResponseSchema, { filingNo: 'AS-2026-000001', retentionYears: 5 }),
-  );
-  assert.deepEqual(seen, ['AS-2026-000001', execute, service]);
-});
-
 test("violations of the reader and of the operation are reported together, the reader's first", async () => {
   const { invoke, runs } = dispatching({
     check: () => [broken('price', 'is required'), broken('era', 'is x')],
@@ -132,12 +116,6 @@ test('a method that nobody implements is not found', async () => {
     dispatcher.invoke(method, request, { principal: operator, admit, execute, executeNext: execute, pause }),
     apiError('NOT_FOUND'),
   );
-});
-
-test('an error of an operation is thrown as it is', async () => {
-  const error = new TypeError('internalError');
-  const { invoke } = dispatching({ run: () => Promise.reject(error) });
-  await assert.rejects(invoke(), (thrown) => thrown === error);
 });
 
 /** The operations of EventService; the second returns a stream. */
