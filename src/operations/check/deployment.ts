@@ -27,7 +27,6 @@ import { checkDatabase } from './database.ts';
 import { findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
-import { checkPostgres } from './postgres.ts';
 
 /** Timeout of the webhook proxy, in milliseconds. */
 const proxyMs = 3_000;
@@ -52,16 +51,14 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
     yield* error.faults.map((text) => fault(text.replace(/\.$/, '')));
     return;
   }
-  const { environment, currency, timeZone, provider, dataDir, database: place } = config;
+  const { environment, currency, timeZone, provider, dataDir } = config;
   yield ok(`${environment} in ${dataDir}, ${currency}, ${timeZone}, ${provider.name}`);
   for (const variable of unknownSettings(env))
     yield warning(`${variable} is not a setting and has no effect: artseal help settings lists them`);
   yield* checkFiles(config);
   yield checkDisk(dataDir, clock);
 
-  const database = await (place === undefined
-    ? checkDatabase(config, clock.nowMs())
-    : checkPostgres(config, place, clock));
+  const database = await checkDatabase(config, clock);
   yield* database.findings;
   yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);
