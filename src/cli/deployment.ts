@@ -6,9 +6,8 @@ import { missingOrigin, openRegistry, upgradeStore } from '../operations/registr
 import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
-import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
-import type { PostgresPlace } from '../store/store.ts';
-import { type Command, exitCodes, show, type Terminal, UsageError, type Words } from './command.ts';
+import { planUpgrade } from '../store/sqlite/upgrade.ts';
+import { type Command, exitCodes, show, UsageError } from './command.ts';
 
 /** `artseal init` */
 export const init: Command = {
@@ -28,7 +27,10 @@ export const init: Command = {
     if (environment === 'production' && config.logOrigin === undefined)
       faults.push(faultOf(settings.logOrigin, requiredOrigin({ names: [], origin: undefined })));
     const database = config.database?.url ?? databaseFile(config.dataDir);
-    const { masterKey, masterKeyFile } = masterKeyOf(config);
+    const { masterKeys } = config;
+    // The file of the encrypting master key, or its name in the settings.
+    const masterKeyFile = 'ownFile' in masterKeys ? masterKeys.ownFile : undefined;
+    const masterKey = 'keys' in masterKeys ? masterKeys.keys[0]?.name : undefined;
     show(
       ...([words, terminal] as const),
       { database, environment, currency, masterKey, masterKeyFile, faults },
@@ -40,13 +42,6 @@ export const init: Command = {
   },
 };
 
-/** The file of the encrypting master key, or its name in the settings. */
-function masterKeyOf({ masterKeys }: Config): { masterKey?: string | undefined; masterKeyFile?: string } {
-  return 'ownFile' in masterKeys
-    ? { masterKeyFile: masterKeys.ownFile }
-    : { masterKey: masterKeys.keys[0]?.name };
-}
-
 /** `artseal upgrade` */
 export const upgrade: Command = {
   usage: 'upgrade [--check] [--without-copy] [--json]',
@@ -57,84 +52,63 @@ export const upgrade: Command = {
     'Stop the server first.',
   ],
   run: async (words, terminal) => {
-    const { env } = terminal;
-    if (words.has('check') && words.has('without-copy')) throw new UsageError('takes one flag at a time');
-    const config = readConfig(env);
-    const { dataDir, database: place } = config;
-    if (place !== undefined) return upgradePostgres(words, terminal, config, place);
-    const plan = planUpgrade(dataDir);
-    const isDue = plan.migrations.length > 0;
+    const isCheck = words.has('check');
     const keepsCopy = !words.has('without-copy');
+    if (isCheck && !keepsCopy) throw new UsageError('takes one flag at a time');
+    const config = readConfig(terminal.env);
+    const onPostgres = config.database !== undefined;
+    if (onPostgres && !keepsCopy)
+      throw new UsageError('takes no --without-copy on PostgreSQL, where it makes no copy');
+    const { rest, ...plan } = await planOf(config);
+    const { database, schema, newSchema, migrations } = plan;
+    const isDue = migrations.length > 0;
     const copy = isDue && keepsCopy ? plan.copy : undefined;
-    if (words.has('check')) {
-      const faults = await faultsOfOrigin(config);
-      const { estimatedS: estimatedSeconds, ...facts } = plan;
-      const lines = [...described(plan), ...faults.map(beforeServing)];
-      show(words, terminal, { ...facts, copy, estimatedSeconds, faults }, ...lines);
+    const nothing = `${database} has schema ${schema}: there is nothing to do`;
+    if (isCheck) {
+      const rule = await missingOrigin(config);
+      const faults = rule === undefined ? [] : [faultOf(settings.logOrigin, rule)];
+      const due = [
+        `${database} has schema ${schema}; this version has ${newSchema}`,
+        ...migrations.map((name) => `  to run: ${name}`),
+        ...rest,
+      ];
+      const lines = [
+        ...(isDue ? due : [nothing]),
+        ...faults.map((fault) => `before artseal serve: ${fault}`),
+      ];
+      show(words, terminal, { ...plan, copy, faults }, ...lines);
       return isDue || faults.length > 0 ? exitCodes.due : exitCodes.done;
     }
     await upgradeStore(config, keepsCopy);
-    const { database, schema, newSchema } = plan;
+    const text = onPostgres
+      ? `${database} had schema ${schema} and has schema ${newSchema} now`
+      : `${database} has schema ${newSchema}`;
     show(
-      ...([words, terminal] as const),
-      { database, schema, newSchema, copy },
-      `${database} has schema ${newSchema}`,
+      ...([words, terminal, { database, schema, newSchema, copy }] as const),
+      onPostgres && !isDue ? nothing : text,
       ...(copy === undefined ? [] : [`copy from before, with schema ${schema}: ${copy}`]),
     );
     return undefined;
   },
 };
 
-/** Upgrades a database on PostgreSQL, or only says what that would do. */
-async function upgradePostgres(
-  words: Words,
-  terminal: Terminal,
-  config: Config,
-  place: PostgresPlace,
-): Promise<number> {
-  if (words.has('without-copy'))
-    throw new UsageError('takes no --without-copy on PostgreSQL, where it makes no copy');
-  const { planUpgrade: planOnPostgres } = await import('../store/postgres/inspection.ts');
-  const { schema, newSchema, migrations } = await planOnPostgres(place);
-  const facts = { database: place.url, schema, newSchema };
-  const nothing = `${place.url} has schema ${schema}: there is nothing to do`;
-  if (!words.has('check')) {
-    await upgradeStore(config, false);
-    const done = `${place.url} had schema ${schema} and has schema ${newSchema} now`;
-    show(words, terminal, facts, migrations.length === 0 ? nothing : done);
-    return exitCodes.done;
+/** What an upgrade would do; `rest` are the lines about a due one after those on its schema and migrations. */
+async function planOf({ database: place, dataDir }: Config) {
+  if (place !== undefined) {
+    const { planUpgrade: planOnPostgres } = await import('../store/postgres/inspection.ts');
+    const rest = ['take a backup of PostgreSQL before: the upgrade makes no copy'];
+    return { ...(await planOnPostgres(place)), database: place.url, copy: undefined, rest };
   }
-  const faults = await faultsOfOrigin(config);
-  const due = [
-    `${place.url} has schema ${schema}; this version has ${newSchema}`,
-    ...migrations.map((name) => `  to run: ${name}`),
-    'take a backup of PostgreSQL before: the upgrade makes no copy',
-  ];
-  const lines = [...(migrations.length === 0 ? [nothing] : due), ...faults.map(beforeServing)];
-  show(words, terminal, { ...facts, migrations, faults }, ...lines);
-  return migrations.length > 0 || faults.length > 0 ? exitCodes.due : exitCodes.done;
-}
-
-const beforeServing = (fault: string): string => `before artseal serve: ${fault}`;
-
-/** The faults of the settings that keep a server from starting after the upgrade. */
-async function faultsOfOrigin(config: Config): Promise<string[]> {
-  const rule = await missingOrigin(config);
-  return rule === undefined ? [] : [faultOf(settings.logOrigin, rule)];
-}
-
-function described(plan: UpgradePlan): string[] {
-  const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isInUse } = plan;
-  if (migrations.length === 0) return [`${database} has schema ${schema}: there is nothing to do`];
+  const { estimatedS: estimatedSeconds, ...plan } = planUpgrade(dataDir);
+  const { copy, neededBytes, freeBytes, isInUse } = plan;
   const room = freeBytes < neededBytes ? 'NOT ENOUGH: make room first' : 'enough';
-  return [
-    `${database} has schema ${schema}; this version has ${newSchema}`,
-    ...migrations.map((name) => `  to run: ${name}`),
+  const rest = [
     `copy from before: ${copy}`,
     `disk: ${megabytes(neededBytes)} needed, ${megabytes(freeBytes)} free: ${room}`,
-    `time: about ${estimatedS} s without service`,
+    `time: about ${estimatedSeconds} s without service`,
     ...(isInUse ? ['a server or another command uses the database: stop it first'] : []),
   ];
+  return { ...plan, estimatedSeconds, rest };
 }
 
 /** `artseal licenses` */
