@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import type { Client } from '@connectrpc/connect';
+import type { CallOptions, Client } from '@connectrpc/connect';
 import {
   type Backup,
   type BackupProgress,
@@ -64,19 +64,15 @@ const take: Action = {
     if (words.required('FILE') === '-') throw new UsageError('needs a FILE on a disk, not standard output');
     refuseOnPostgres(words, terminal);
     const file = pathOf(words, 'FILE');
-    const backup = await withProgress(words, terminal, (progress, signal) =>
-      byServerOrHere<Backup>(words, terminal, {
-        byServer: ({ createBackup }) => resultOf(createBackup({ file }, { signal }), progress),
-        here: async () => {
-          const dataDir = readTrustedFolder(terminal);
-          const target = await placesOf(terminal).newFile(file, true);
-          const order = { dataDir, target, nowMs: Date.now(), progress };
-          return factsOfBackup(file, await takeBackup(order));
-        },
-      }),
-    );
+    const backup = await done<Backup>(words, terminal, {
+      byServer: (client, options) => client.createBackup({ file }, options),
+      here: async (progress) => {
+        const dataDir = readTrustedFolder(terminal);
+        const target = await placesOf(terminal).newFile(file, true);
+        return factsOfBackup(file, await takeBackup({ dataDir, target, nowMs: Date.now(), progress }));
+      },
+    });
     show(words, terminal, writeMessage(BackupSchema, backup), ...described(backup));
-    return undefined;
   },
 };
 
@@ -94,20 +90,16 @@ const rotate: Action = {
     const keep = readRequired(words, 'keep', parseBackupsKept);
     refuseOnPostgres(words, terminal);
     const everyMs = readFlag(words, 'if-older-than', parseBackupPeriod);
-    const rotated = await withProgress(words, terminal, (progress, signal) =>
-      byServerOrHere<Rotation>(words, terminal, {
-        byServer: ({ rotateBackups }) => {
-          const age = everyMs === undefined ? {} : { ifOlderThanSeconds: everyMs / 1_000 };
-          return resultOf(rotateBackups({ into, keep, ...age }, { signal }), progress);
-        },
-        here: async () => {
-          const dataDir = readTrustedFolder(terminal);
-          const folder = await placesOf(terminal).folder(into, true);
-          const order = { dataDir, folder, keep, everyMs, nowMs: Date.now(), progress };
-          return create(RotationSchema, await rotateBackups(order));
-        },
-      }),
-    );
+    const age = everyMs === undefined ? {} : { ifOlderThanSeconds: everyMs / 1_000 };
+    const rotated = await done<Rotation>(words, terminal, {
+      byServer: (client, options) => client.rotateBackups({ into, keep, ...age }, options),
+      here: async (progress) => {
+        const dataDir = readTrustedFolder(terminal);
+        const folder = await placesOf(terminal).folder(into, true);
+        const order = { dataDir, folder, keep, everyMs, nowMs: Date.now(), progress };
+        return create(RotationSchema, await rotateBackups(order));
+      },
+    });
     const { file, isNew, removed, broken } = rotated;
     show(
       ...([words, terminal, writeMessage(RotationSchema, rotated)] as const),
@@ -115,7 +107,6 @@ const rotate: Action = {
       ...removed.map((name) => `removed: ${name}`),
       ...broken.map((name) => `incomplete backup, look at it and remove it: ${name}`),
     );
-    return undefined;
   },
 };
 
@@ -128,15 +119,13 @@ const verify: Action = {
   common,
   run: async (words, terminal) => {
     const file = pathOf(words, 'FILE');
-    const verdict = await withProgress(words, terminal, (progress, signal) =>
-      byServerOrHere<Verdict>(words, terminal, {
-        byServer: ({ verifyBackup }) => resultOf(verifyBackup({ file }, { signal }), progress),
-        here: async () => {
-          const { manifest, faults } = await verifyBackup(file, progress);
-          return create(VerdictSchema, { backup: factsOfBackup(file, manifest), faults: [...faults] });
-        },
-      }),
-    );
+    const verdict = await done<Verdict>(words, terminal, {
+      byServer: (client, options) => client.verifyBackup({ file }, options),
+      here: async (progress) => {
+        const { manifest, faults } = await verifyBackup(file, progress);
+        return create(VerdictSchema, { backup: factsOfBackup(file, manifest), faults: [...faults] });
+      },
+    });
     return showVerdict(words, terminal, verdict);
   },
 };
@@ -170,43 +159,38 @@ function pathOf(words: Words, name: 'FILE' | 'into'): string {
 
 /** Two ways to do the same work. */
 interface Ways<T> {
-  byServer(client: Client<typeof BackupService>): Promise<T>;
-  here(): Promise<T>;
+  byServer(client: Client<typeof BackupService>, options: CallOptions): AsyncIterable<Response>;
+  here(progress: Progress): Promise<T>;
+}
+
+/** A response of BackupService: the progress, and at last the result. */
+interface Response {
+  readonly response: { readonly case: string | undefined; readonly value?: unknown };
 }
 
 /** Lets the server at `--url` or that of the data folder do the work, and does it here if none runs or with `--offline-copy`. */
-async function byServerOrHere<T>(words: Words, { env }: Terminal, ways: Ways<T>): Promise<T> {
-  if (words.has('offline-copy')) {
-    if (words.has('url')) throw new UsageError('takes --url or --offline-copy, not both');
-    return ways.here();
-  }
-  const connection = await findServer(words.text('url'), env);
-  if (connection === undefined) return ways.here();
-  try {
-    return await ways.byServer(clientOf(BackupService, async () => connection));
-  } finally {
-    await connection.close();
-  }
-}
-
-interface AnyResponse {
-  readonly case: string | undefined;
-  readonly value?: unknown;
-}
-
-/** Reads a stream to its end. Reports its progress and returns its result. */
-async function resultOf<Response extends AnyResponse>(
-  stream: AsyncIterable<{ readonly response: Response }>,
-  report: Progress,
-) {
-  let result: unknown;
-  for await (const { response } of stream) {
-    if (response.case === 'progress') {
-      const { step, done, total } = response.value as BackupProgress;
-      report(step, Number(done), Number(total));
-    } else result = response.value;
-  }
-  return present(result) as NonNullable<Exclude<Response, { case: 'progress' }>['value']>;
+function done<T>(words: Words, terminal: Terminal, { byServer, here }: Ways<T>): Promise<T> {
+  return withProgress(words, terminal, async (report, signal) => {
+    if (words.has('offline-copy')) {
+      if (words.has('url')) throw new UsageError('takes --url or --offline-copy, not both');
+      return here(report);
+    }
+    const connection = await findServer(words.text('url'), terminal.env);
+    if (connection === undefined) return here(report);
+    try {
+      let result: unknown;
+      const client = clientOf(BackupService, async () => connection);
+      for await (const { response } of byServer(client, { signal })) {
+        if (response.case === 'progress') {
+          const { step, done, total } = response.value as BackupProgress;
+          report(step, Number(done), Number(total));
+        } else result = response.value;
+      }
+      return present(result) as T;
+    } finally {
+      await connection.close();
+    }
+  });
 }
 
 /** Throws ConfigError if the database of this machine is on PostgreSQL. */
