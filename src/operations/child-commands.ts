@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { addAbortListener, once } from 'node:events';
 import { setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -90,11 +90,17 @@ async function* outputOf(
 ): AsyncGenerator<object, void> {
   const signal = AbortSignal.any([cancelled, stopping]);
   if (signal.aborted) return;
-  const child = spawn(program, [...before, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, [...before, ...words], {
+    ...{ env, timeout: limitMs, stdio: ['ignore', 'pipe', 'pipe'] },
+  });
   const ended = Promise.all([text(child.stderr), once(child, 'close')]);
   // The loop below may still read when the child fails to start.
   ended.catch(() => {});
-  const cleanUp = cleaningUp(child, signal, stopping);
+  let force: NodeJS.Timeout | undefined;
+  using _end = addAbortListener(signal, () => child.kill());
+  using _force = addAbortListener(stopping, () => {
+    force = setTimeout(() => child.kill('SIGKILL'), cleanUpMs);
+  });
   try {
     lower(child);
     let hasResult = false;
@@ -107,34 +113,12 @@ async function* outputOf(
     if (signal.aborted || (hasResult && killedBy === null)) return;
     throw new Error(messageIn(errors) || `artseal ${words[0]} ended with ${code ?? killedBy}`);
   } finally {
-    await cleanUp();
-  }
-}
-
-/** Ends a child when a signal is aborted. Returns the function that ends it and resolves when it has ended. */
-function cleaningUp(child: ChildProcess, signal: AbortSignal, stopping: AbortSignal) {
-  const end = () => child.kill('SIGTERM');
-  const limit = setTimeout(end, limitMs);
-  let force: NodeJS.Timeout | undefined;
-  const endSoon = () => {
-    force = setTimeout(() => child.kill('SIGKILL'), cleanUpMs);
-  };
-  signal.addEventListener('abort', end);
-  stopping.addEventListener('abort', endSoon);
-  const closed = new Promise<void>((resolve) => {
-    child.once('close', () => resolve());
-    child.once('error', () => resolve());
-  });
-  return async () => {
     // A child that waits until somebody reads its output would not handle the signal.
-    child.stdout?.destroy();
-    if (child.exitCode === null) end();
-    await closed;
-    clearTimeout(limit);
+    child.stdout.destroy();
+    if (child.exitCode === null) child.kill();
+    await ended.catch(() => {});
     clearTimeout(force);
-    signal.removeEventListener('abort', end);
-    stopping.removeEventListener('abort', endSoon);
-  };
+  }
 }
 
 /** What a command wrote to standard error, without its name. */
