@@ -1,14 +1,16 @@
-import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createKeyRing, type KeyRing, newMasterKeyText, parseMasterKeys } from '../keys/key-ring.ts';
 import { MasterKeyError } from '../keys/sealed-secrets.ts';
+import { replaceFileSync } from '../lib/replace-file.ts';
 import type { MasterKeySource } from './config.ts';
 
 /**
- * Opens the key ring of a deployment. A sandbox without one gets a file of its own, mode 0600, if its store is empty: a new
- * key could not decrypt what is stored. Throws MasterKeyError.
+ * Opens the key ring of a deployment whose folder this process has locked. A sandbox without one gets a file of its own, mode
+ * 0600, if its store is empty: a new key could not decrypt what is stored. Throws MasterKeyError.
  */
 export function openKeyRing(source: MasterKeySource, isEmpty: boolean): KeyRing {
-  if ('ownFile' in source && isEmpty && !existsSync(source.ownFile)) makeOwnFile(source.ownFile);
+  if ('ownFile' in source && isEmpty && !existsSync(source.ownFile))
+    replaceFileSync(source.ownFile, newMasterKeyText(), 0o600);
   return readKeyRing(source);
 }
 
@@ -23,18 +25,5 @@ export function readKeyRing(source: MasterKeySource): KeyRing {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new MasterKeyError(`${ownFile} cannot be used: ${reason}.`, { cause: error });
-  }
-}
-
-/** Creates the file atomically; if two processes start at once, one of them creates it. */
-function makeOwnFile(file: string): void {
-  const draft = `${file}.${process.pid}.new`;
-  writeFileSync(draft, newMasterKeyText(), { mode: 0o600, flush: true });
-  try {
-    linkSync(draft, file);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-  } finally {
-    rmSync(draft);
   }
 }

@@ -10,8 +10,6 @@ export interface SandboxCredentials extends FirstCredentials {
   readonly tier: string;
 }
 
-const names = { platform: 'sandbox-platform', service: 'sandbox-operator' } as const;
-
 /** The file of a sandbox's credentials in its data folder. */
 export const sandboxCredentialsName = 'sandbox-credentials.json';
 
@@ -30,14 +28,9 @@ export async function issueSandboxCredentials(
   const file = sandboxCredentialsFile(dataDir);
   // Before anything is issued: with a caller in the store there is no second first start.
   writeFileSync(`${file}.new`, '', { mode: 0o600 });
-  const agreement = {
-    name: names.platform,
-    tier: 'ENTERPRISE',
-    monthlyQuota: undefined,
-    unlimited: true,
-  } as const;
-  const { name: caller, tier } = agreement;
-  await issuance.issueFirst(agreement, names.service, by, (first) => {
+  const [caller, tier] = ['sandbox-platform', 'ENTERPRISE'] as const;
+  const agreement = { name: caller, tier, monthlyQuota: undefined, unlimited: true };
+  await issuance.issueFirst(agreement, 'sandbox-operator', by, (first) => {
     const credentials: SandboxCredentials = { ...first, caller, tier };
     const text = `${JSON.stringify(credentials, undefined, 2)}\n`;
     writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
