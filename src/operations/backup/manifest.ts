@@ -3,7 +3,7 @@ import { ownMasterKeyName } from '../../config/config.ts';
 import { providers } from '../../config/payment-providers.ts';
 import { sandboxCredentialsName } from '../../config/sandbox-credentials.ts';
 import { databaseName } from '../../store/sqlite/location.ts';
-import type { DatabaseFacts, NotedGap } from '../../store/sqlite/snapshot.ts';
+import type { DatabaseFacts } from '../../store/sqlite/snapshot.ts';
 
 /** A backup cannot be taken, trusted or restored; the message is for the operator. */
 export class BackupError extends Error {
@@ -90,78 +90,37 @@ export function checksumsOf(manifest: Uint8Array, files: readonly BackedUpFile[]
 
 /** Reads the text of a manifest whose checksum is right. Throws Error if it is wrong; the message follows the name of the backup. */
 export function parseManifest(text: string): Manifest {
-  const read: unknown = attempt(() => JSON.parse(text));
+  const read: unknown = JSON.parse(text);
   if (!isRecord(read)) throw new Error('has a damaged manifest');
-  if (read.format !== 'artseal-backup') throw new Error('is no backup of artseal');
+  if (read.format !== sample.format) throw new Error('is no backup of artseal');
   if (read.formatVersion !== formatVersion)
     throw new Error(
       `has the backup format ${read.formatVersion}; this artseal reads format ${formatVersion}`,
     );
-  if (!isManifest(read)) throw new Error('has a damaged manifest');
+  if (!isLike(sample, read)) throw new Error('has a damaged manifest');
   return read;
 }
 
-type Check = (value: unknown) => boolean;
+/** A value for each member of a manifest. What the members say is compared with the archive and its database. */
+const sample: Manifest = {
+  ...{ format: 'artseal-backup', formatVersion, takenAt: '', artseal: '', holdsMasterKeys: false },
+  masterKeys: [''],
+  files: [{ name: '', bytes: 0, sha256: '' }],
+  database: {
+    ...{ schema: 0, environment: '', currency: '', provider: null, filings: 0, orders: 0 },
+    ...{ lastFilings: {}, escrowIds: {} },
+    numberGaps: [{ kind: 'FILING', year: 0, after: 0, through: 0, restoredAtS: 0 }],
+  },
+};
 
-/** Whether a value has all members of a shape, and each passes its check. */
-function hasShape<Shape>(checks: { readonly [Name in keyof Shape]-?: Check }) {
-  return (value: unknown): value is Shape =>
-    isRecord(value) && Object.entries<Check>(checks).every(([name, isSound]) => isSound(value[name]));
+/** Whether a value has the members of a sample with their types. A list has one sample for all items; null is one for any value. */
+function isLike<Shape>(sample: Shape, value: unknown): value is Shape {
+  if (sample === null) return value !== undefined;
+  if (Array.isArray(sample)) return Array.isArray(value) && value.every((item) => isLike(sample[0], item));
+  if (typeof sample !== 'object') return typeof value === typeof sample;
+  return isRecord(value) && Object.entries(sample).every(([name, each]) => isLike(each, value[name]));
 }
-
-const isText: Check = (value) => typeof value === 'string';
-const isTextOrNull: Check = (value) => value === null || isText(value);
-const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
-const isFlag: Check = (value) => typeof value === 'boolean';
-const isSha256: Check = (value) => /^[0-9a-f]{64}$/.test(String(value));
-const isInstant: Check = (value) =>
-  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)) && !Number.isNaN(Date.parse(String(value)));
-const listOf =
-  (isSound: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.every(isSound);
-const byYear =
-  (isSound: Check): Check =>
-  (value) =>
-    isRecord(value) && Object.entries(value).every(([year, of]) => /^\d{4}$/.test(year) && isSound(of));
-
-const isManifest = hasShape<Manifest>({
-  format: isText,
-  formatVersion: isCount,
-  takenAt: isInstant,
-  artseal: isText,
-  database: hasShape<DatabaseFacts>({
-    schema: isCount,
-    environment: isText,
-    currency: isText,
-    provider: isTextOrNull,
-    filings: isCount,
-    lastFilings: byYear(isText),
-    orders: isCount,
-    escrowIds: byYear(isCount),
-    numberGaps: listOf(
-      hasShape<NotedGap>({
-        kind: isText,
-        year: isCount,
-        after: isCount,
-        through: isCount,
-        restoredAtS: isCount,
-      }),
-    ),
-  }),
-  masterKeys: listOf(isText),
-  holdsMasterKeys: isFlag,
-  files: listOf(hasShape<BackedUpFile>({ name: isText, bytes: isCount, sha256: isSha256 })),
-});
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function attempt(parse: () => unknown): unknown {
-  try {
-    return parse();
-  } catch {
-    return undefined;
-  }
 }

@@ -43,7 +43,8 @@ export async function openBackup(file: string): Promise<OpenBackup> {
     if (first?.name !== manifestName || first.bytes > manifestBytesMax)
       throw new TarError('is no backup of artseal');
     const text = await contentOf(file, first);
-    const sums = await contentOfChecksums(file, checksums);
+    if (checksums?.name !== checksumsName || checksums.bytes > manifestBytesMax) throw disagreeing();
+    const sums = await contentOf(file, checksums);
     // The manifest is read only if it is what was written.
     if (!sums.toString().startsWith(manifestChecksum(text))) throw disagreeing();
     const manifest = parseManifest(text.toString('utf8'));
@@ -60,18 +61,13 @@ export async function openBackup(file: string): Promise<OpenBackup> {
       new Set(files.map(({ name }) => name)).size === files.length &&
       files.some(({ name }) => name === databaseName) &&
       files.some(({ name }) => name === ownMasterKeyName) === holdsMasterKeys &&
-      [first, checksums, ...members].every((member) => member?.mtimeS === takenAtS);
+      [first, checksums, ...members].every(({ mtimeS }) => mtimeS === takenAtS);
     if (!isAsManifested) throw new TarError('holds something else than its manifest says');
     return { manifest, members };
   } catch (error) {
     const why = fileErrorText(error) ?? `${file} ${error instanceof Error ? error.message : error}`;
     throw new BackupError(`${why}.`, { cause: error });
   }
-}
-
-async function contentOfChecksums(file: string, member: TarMember | undefined): Promise<Buffer> {
-  if (member?.name !== checksumsName || member.bytes > manifestBytesMax) throw disagreeing();
-  return contentOf(file, member);
 }
 
 const disagreeing = () => new TarError(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
@@ -143,10 +139,7 @@ async function unpack(
   let done = 0;
   for (const [place, member] of members.entries()) {
     const sha256 = createHash('sha256');
-    const into = createWriteStream(join(folder, member.name), {
-      flags: 'wx',
-      mode: privateMode,
-    });
+    const into = createWriteStream(join(folder, member.name), { flags: 'wx', mode: privateMode });
     await pipeline(
       readMember(file, member),
       async function* (chunks: AsyncIterable<Buffer>) {
