@@ -1,7 +1,7 @@
 import { readConfig, readTimeZone, settings } from '../config/config.ts';
 import { refuse } from '../config/settings.ts';
 import { utcTimestamp } from '../domain/utc.ts';
-import { recordRestored } from '../operations/backup/restored-database.ts';
+import { recordRestored } from '../operations/backup/years-since.ts';
 import { forkFirst, gapLine, keysOfBackup, numbersAfterHelp, readNumbersAfter } from './backup-facts.ts';
 import { type Action, type CommandGroup, readInstant, show, UsageError } from './command.ts';
 
@@ -39,7 +39,6 @@ const restored: Action = {
       ...(isPublished ? forkFirst(`keep the newest log-checkpoint in ${dataDir}`, '') : []),
       'next: run artseal serve',
     );
-    return undefined;
   },
 };
 
@@ -57,7 +56,6 @@ const roles: Action = {
   run: async (words, { print }) => {
     const { grantsFor } = await import('../store/postgres/roles.ts');
     for (const line of grantsFor({ app: words.required('app'), reader: words.text('reader') })) print(line);
-    return undefined;
   },
 };
 

@@ -1,6 +1,9 @@
-import { type Calendar, yearOf } from '../../domain/calendar.ts';
+import type { Config } from '../../config/config.ts';
+import { type Calendar, createCalendar, yearOf } from '../../domain/calendar.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
+import type { RecordedRestoration } from '../../store/postgres/restoration.ts';
+import type { PostgresPlace } from '../../store/store.ts';
 import { BackupError } from './manifest.ts';
 
 /** A backup that is restored. */
@@ -40,4 +43,29 @@ export function yearsSince({
     );
   }
   return years;
+}
+
+/**
+ * Records that a database was restored from a backup, or to a point in time: all numbers are left out that may have been given
+ * out since. Throws BackupError and DatabaseError.
+ */
+export async function recordRestored(
+  { environment, currency, timeZone }: Config,
+  place: PostgresPlace,
+  restored: Omit<RestoredBackup, 'filingYears' | 'calendar'> & { readonly random: () => number },
+): Promise<RecordedRestoration> {
+  const { recordRestorationAt } = await import('../../store/postgres/restoration.ts');
+  const { nowMs, numbersAfter, random } = restored;
+  const calendar = createCalendar(timeZone);
+  return recordRestorationAt({ place, environment, currency }, ({ firstYear, newestS = 0 }) => {
+    // A base backup has all that was stored until its end.
+    const takenAtMs = Math.max(restored.takenAtMs, newestS * 1_000);
+    const filingYears = firstYear === undefined ? [] : [firstYear];
+    return {
+      takenAtS: Math.floor(takenAtMs / 1_000),
+      restoredAtS: Math.floor(nowMs / 1_000),
+      years: yearsSince({ takenAtMs, filingYears, nowMs, calendar, numbersAfter }),
+      ...{ numbersAfter, random },
+    };
+  });
 }
