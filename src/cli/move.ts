@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { readConfig, settings } from '../config/config.ts';
 import { refuse } from '../config/settings.ts';
-import { moveDatabase } from '../operations/move.ts';
+import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import { trustedFiles } from '../operations/registry.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { type Command, show, UsageError } from './command.ts';
 import { withProgress } from './progress.ts';
@@ -32,10 +33,16 @@ export const move: Command = {
       throw new UsageError(`needs --to ${dataDir}, the ARTSEAL_DATA_DIR of this deployment, not '${to}'`);
     const file = databaseFile(dataDir);
     const [from, target] = isToPostgres ? [file, place.url] : [place.url, file];
+    refuseChangeableByOthers(trustedFiles(config));
+    const { moveToFolder, moveToPostgres } = await import('../store/move/move.ts');
+    const { environment, currency } = config;
     const { rows, kept } = await withProgress(
       words,
       terminal,
-      (progress) => moveDatabase(config, place, isToPostgres ? 'POSTGRES' : 'FOLDER', progress),
+      (progress) => {
+        const order = { dataDir: resolve(dataDir), environment, currency, place, progress };
+        return isToPostgres ? moveToPostgres(order) : moveToFolder(order);
+      },
       (count) => `${count} rows`,
     );
     const total = Object.values(rows ?? {}).reduce((sum, count) => sum + count, 0);
@@ -50,6 +57,5 @@ export const move: Command = {
         ? `next: set ARTSEAL_DATABASE_URL=${target}, and run artseal serve with the same ARTSEAL_DATA_DIR`
         : `next: unset ARTSEAL_DATABASE_URL, and run artseal serve`,
     );
-    return undefined;
   },
 };
