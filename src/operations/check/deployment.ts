@@ -61,10 +61,9 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   const database = await checkDatabase(config, clock);
   yield* database.findings;
   yield await checkClock(clock, database.content);
-  const serving = await findServing(dataDir);
-  yield serving.finding;
-  yield* checkMasterKeys(config, database.content, serving.record, Math.floor(clock.nowMs() / 1000));
-  yield* await checkAddresses(config, serving.record);
+  const serving = yield* checkServing(dataDir);
+  yield* checkMasterKeys(config, database.content, serving, Math.floor(clock.nowMs() / 1000));
+  yield* await checkAddresses(config, serving);
   yield* checkCertificates(config, clock.nowMs());
   yield* await checkPlainListeners(config);
   yield await checkBackups(config, clock.nowMs());
@@ -72,29 +71,29 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield await checkWebhooks(config);
 }
 
-async function findServing(
-  dataDir: string,
-): Promise<{ readonly finding: Finding; readonly record?: ServingRecord | undefined }> {
+/** Checks whether a process serves the folder. Returns what it says of itself. */
+async function* checkServing(dataDir: string): AsyncGenerator<Finding, ServingRecord | undefined> {
   const { ok, warning, fault, unchecked } = findingsOf('serving');
   try {
     const { isInUse } = await import('../../store/sqlite/folder-lock.ts');
-    if (!isInUse(dataDir)) return { finding: ok('no process serves this folder') };
+    if (!isInUse(dataDir)) {
+      yield ok('no process serves this folder');
+      return undefined;
+    }
   } catch (error) {
-    return { finding: unchecked(`whether a process serves this folder cannot be seen: ${messageOf(error)}`) };
+    yield unchecked(`whether a process serves this folder cannot be seen: ${messageOf(error)}`);
+    return undefined;
   }
   const record = readServingRecord(dataDir);
-  if (record === undefined) {
-    const text =
-      'a process serves this folder, but has not published its id: it is starting, or is an older version';
-    return { finding: warning(text) };
-  }
-  const serves = `the process ${record.pid} serves this folder at ${record.addresses.join(' and ')}`;
-  return {
-    finding: (await hangs(dataDir))
-      ? fault(`${serves}, but does not respond: see docs/operate/incidents/server-hangs.md`)
-      : ok(serves),
-    record,
-  };
+  const serves = `the process ${record?.pid} serves this folder at ${record?.addresses.join(' and ')}`;
+  if (record === undefined)
+    yield warning(
+      'a process serves this folder, but has not published its id: it is starting, or is an older version',
+    );
+  else if (await hangs(dataDir))
+    yield fault(`${serves}, but does not respond: see docs/operate/incidents/server-hangs.md`);
+  else yield ok(serves);
+  return record;
 }
 
 /** Whether the server of the folder accepts a connection to its admin socket, but answers no ping in time. */

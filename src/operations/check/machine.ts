@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Config, settings } from '../../config/config.ts';
@@ -71,13 +70,10 @@ export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
 /** Writes a file, synchronises it and removes it. */
 function writeThrough(dataDir: string): void {
   const file = join(dataDir, `.check-${randomUUID()}`);
-  const descriptor = openSync(file, 'wx', 0o600);
   try {
-    writeSync(descriptor, Buffer.alloc(4_096));
-    fsyncSync(descriptor);
+    writeFileSync(file, Buffer.alloc(4_096), { flag: 'wx', mode: 0o600, flush: true });
   } finally {
-    closeSync(descriptor);
-    rmSync(file);
+    rmSync(file, { force: true });
   }
 }
 
@@ -142,7 +138,8 @@ async function checkAddress(
   if (held !== undefined)
     return ok(`${named} is held by the process ${serving?.pid} that serves this folder, as ${held}`);
   try {
-    await listenOnce(address);
+    await using server = createServer((socket) => socket.destroy());
+    await listen(server, address);
     return ok(`${named} is free`);
   } catch (error) {
     return fault(
@@ -154,12 +151,4 @@ async function checkAddress(
 /** Whether a bound address may be this one. A host may be a name, so only the ports are compared. */
 function isBoundAt(bound: string, address: ListenAddress): boolean {
   return 'path' in address ? bound === addressText(address) : bound.endsWith(`:${address.port}`);
-}
-
-async function listenOnce(address: ListenAddress): Promise<void> {
-  const server = createServer((socket) => socket.destroy());
-  await listen(server, address);
-  const closed = once(server, 'close');
-  server.close();
-  await closed;
 }
