@@ -1,5 +1,9 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { deserialize, serialize } from 'node:v8';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import {
   type AuditReport,
+  type AuditState,
   auditLog,
   clockToleranceS,
   instant,
@@ -9,6 +13,7 @@ import {
   VerificationFailure,
   type VerifierKey,
 } from '../evidence/verifier/index.ts';
+import { replaceFileSync } from '../lib/replace-file.ts';
 import {
   type Action,
   type CommandGroup,
@@ -17,7 +22,6 @@ import {
   UsageError,
   type Words,
 } from './command.ts';
-import { readPin, readState, stateFileOf, writePin, writeState } from './pin-file.ts';
 import { openPublished } from './published.ts';
 import {
   type Attested,
@@ -27,6 +31,7 @@ import {
   printFailure,
   readAttested,
   readKeys,
+  readPin,
   readWitnesses,
   verdictCodesHelp,
 } from './verdict.ts';
@@ -112,8 +117,8 @@ async function auditFrom(words: Words, nowS: number, terminal: Terminal): Promis
   const witnesses = readWitnesses(words);
   const { seen, attested } = await readStamped(words, keys, nowS);
   const pinFile = words.text('pin');
-  const pin = pinFile === undefined ? undefined : await readPin(pinFile, keys);
-  const stateFile = pinFile && stateFileOf(pinFile);
+  const pin = await readPin(pinFile, keys);
+  const stateFile = pinFile && `${pinFile}.audit`;
   const isWhole = stateFile === undefined || words.has('full') || number !== undefined;
   const records: FilingRecord[] = [];
   const report = await auditLog(log, {
@@ -127,12 +132,35 @@ async function auditFrom(words: Words, nowS: number, terminal: Terminal): Promis
     },
   });
   const isNewer = pin === undefined || report.checkpoint.size > pin.size;
-  if (pinFile !== undefined && isNewer) writePin(pinFile, report.checkpoint);
+  if (pinFile !== undefined && isNewer) replaceFileSync(pinFile, report.checkpoint.note);
   const { cosignatures } = report;
   const audited = { report, attested: { stamped: undefined, ...attested, cosignatures } };
   if (number === undefined) return { ...audited, records: undefined };
   if (records.length > 0) return { ...audited, records };
   throw new VerificationFailure('NOT_INCLUDED', `the log has no record of ${number}`);
+}
+
+/** The version of the format. A state of another version is ignored. */
+const formatVersion = 6;
+
+/** Bytes of an uncompressed state at most: enough for decades of filings. */
+const stateBytesMax = 512 * 1024 * 1024;
+
+/** Reads the state of an audit; undefined if there is none that can be used. */
+function readState(file: string): AuditState | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const bytes = gunzipSync(readFileSync(file), { maxOutputLength: stateBytesMax });
+    const { version, state } = deserialize(bytes);
+    return version === formatVersion ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes the state of an audit. The checksum of gzip finds damage; it does not protect against intent: auditors own their state. */
+function writeState(file: string, state: AuditState): void {
+  replaceFileSync(file, gzipSync(serialize({ version: formatVersion, state }), { level: 1 }));
 }
 
 /** Reads the bundle of --stamped: its checkpoints, and its time stamp. */

@@ -16,9 +16,9 @@ import {
   VerificationFailure,
   type VerifierKey,
 } from '../evidence/verifier/index.ts';
+import { replaceFileSync } from '../lib/replace-file.ts';
 import { type Command, type Terminal, UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
-import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
 import {
   type Attested,
@@ -28,6 +28,7 @@ import {
   printFailure,
   readAttested,
   readKeys,
+  readPin,
   readWitnesses,
   verdictCodesHelp,
 } from './verdict.ts';
@@ -92,11 +93,11 @@ async function compareWithLog(
 ): Promise<Compared | undefined> {
   const [place, file] = [words.text('log'), words.text('pin')];
   if (place === undefined) return undefined;
-  const pin = file === undefined ? undefined : await readPin(file, keys);
+  const pin = await readPin(file, keys);
   const size = await continuedSize(place, keys, checkpoint, pin);
   if (file === undefined) return { size, pin: undefined };
   if (pin !== undefined && pin.size >= checkpoint.size) return { size, pin: 'KEPT' };
-  writePin(file, checkpoint);
+  replaceFileSync(file, checkpoint.note);
   return { size, pin: pin === undefined ? 'FIRST' : 'MOVED' };
 }
 
