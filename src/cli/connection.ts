@@ -120,14 +120,14 @@ function openHttp2(
   // listener for it any more if it were aborted here: it closes when it is idle.
   const times = { pingIntervalMs, idleConnectionTimeoutMs };
   const sessionManager = new Http2SessionManager(baseUrl, times, nodeOptions);
+  const interceptors = [...identify];
+  const defaultTimeoutMs = callTimeoutMs;
   return createConnectTransport({
-    ...{
-      httpVersion: '2',
-      baseUrl,
-      sessionManager,
-      interceptors: [...identify],
-      defaultTimeoutMs: callTimeoutMs,
-    },
+    httpVersion: '2',
+    baseUrl,
+    sessionManager,
+    interceptors,
+    defaultTimeoutMs,
   });
 }
 
@@ -184,7 +184,7 @@ function withHeader(name: string, value: string): Interceptor {
 }
 
 /** The user who runs this process, or who called sudo or artseal-admin according to the environment. */
-export function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
+function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
   if (SUDO_USER) return SUDO_USER;
   try {
     return userInfo().username;

@@ -12,7 +12,7 @@ import {
 import { oneOf } from '../config/settings.ts';
 import { escrowStates, isByOperator } from '../domain/escrow.ts';
 import { orderEnds } from '../domain/resolution.ts';
-import { type Action, type CommandGroup, readFlag, UsageError, type Words } from './command.ts';
+import { type Action, type CommandGroup, readFlag, readRequired, UsageError, type Words } from './command.ts';
 import { type CallSession, calls, present, wordIn } from './session.ts';
 
 /** The flags of the decisions. END is a call of its own. */
@@ -61,12 +61,12 @@ const resolve: Action = {
   ],
   ...calls(async (session) => {
     const { words, client, reason } = session;
-    const { decision, proof } = await decisionOf(words);
+    const decision = decisionOf(words);
     const request = { escrowId: words.required('ESCROW_ID'), reason };
     const { order } =
-      proof === undefined
-        ? await client(ReviewService).decideOrder({ ...request, decision })
-        : await client(ReviewService).endOrder({ ...request, ...proof });
+      decision === 'END'
+        ? await client(ReviewService).endOrder({ ...request, ...(await proofOf(words)) })
+        : await client(ReviewService).decideOrder({ ...request, decision: Decisions[decision] });
     show(present(order), session);
   }),
 };
@@ -78,26 +78,24 @@ export const escrow: CommandGroup = {
   details: ['A running server carries out a decision at once, a stopped one when it starts.'],
 };
 
-/** What a person decides, or how the order ends and what proves it. */
-type Chosen =
-  | { readonly decision: Decisions; readonly proof?: never }
-  | { readonly proof: { readonly end: Escrow_State; readonly evidence: string }; readonly decision?: never };
-
-/** Reads the decision and its evidence. Throws UsageError, and an Error for an unreadable file. */
-async function decisionOf(words: Words): Promise<Chosen> {
+/** Reads the decision. Throws UsageError. */
+function decisionOf(words: Words) {
   const [chosen, ...more] = Object.entries(decisions).filter(([flag]) => words.has(flag));
   if (chosen === undefined) throw new UsageError(`needs one of ${flagList}`);
   if (more.length > 0) throw new UsageError(`takes only one of ${flagList}`);
-  const [kind, evidence] = [chosen[1], words.text('evidence')];
-  if (kind !== 'END') {
-    if (evidence !== undefined) throw new UsageError('takes --evidence FILE only with --end');
-    return { decision: Decisions[kind] };
-  }
-  const end = readFlag(words, 'end', oneOf(orderEnds));
-  if (end === undefined || evidence === undefined) throw new UsageError('needs --evidence FILE with --end');
+  const [, decision] = chosen;
+  if (decision !== 'END' && words.has('evidence'))
+    throw new UsageError('takes --evidence FILE only with --end');
+  return decision;
+}
+
+/** Reads how the order ends, and what proves it. Throws UsageError, and an Error for an unreadable file. */
+async function proofOf(words: Words) {
+  const [end, file] = [readRequired(words, 'end', oneOf(orderEnds)), words.text('evidence')];
+  if (file === undefined) throw new UsageError('needs --evidence FILE with --end');
   const digest = createHash('sha256');
-  await pipeline(createReadStream(evidence), digest);
-  return { proof: { end: Escrow_State[end], evidence: digest.digest('hex') } };
+  await pipeline(createReadStream(file), digest);
+  return { end: Escrow_State[end], evidence: digest.digest('hex') };
 }
 
 function shown({ escrow, review, reference, underWay }: Order) {

@@ -5,7 +5,7 @@ import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { copiesOf } from '../store/sqlite/upgrade.ts';
 import { type Action, type CommandGroup, show, type Terminal, type Words } from './command.ts';
-import { type CallSession, callFlags, withService } from './session.ts';
+import { type CallSession, callFlags, itemsOf, withService } from './session.ts';
 
 const purge: Action = {
   usage: 'retention purge [--erase] [--reason TEXT] [--json]',
@@ -52,31 +52,24 @@ export const retention: CommandGroup = {
 type Year = Pick<ExpiredYear, 'year' | 'filings' | 'records' | 'firstFilingNo' | 'lastFilingNo'>;
 
 async function countExpired({ client }: CallSession): Promise<{ years: Year[]; recordedUpTo: string }> {
-  const found: ExpiredYear[] = [];
-  let [pageToken, recordedUpTo] = ['', ''];
-  do {
-    const response = await client(MaintenanceService).countExpired({ pageToken });
-    found.push(...response.years);
-    pageToken = response.nextPageToken;
-    recordedUpTo = response.recordedUpTo;
-  } while (pageToken !== '');
-  return { years: mergedYears(found), recordedUpTo };
+  let recordedUpTo = '';
+  const years = await yearsOf(async (pageToken) => {
+    const page = await client(MaintenanceService).countExpired({ pageToken });
+    recordedUpTo = page.recordedUpTo;
+    return page;
+  });
+  return { years, recordedUpTo };
 }
 
-async function eraseExpired({ client, reason }: CallSession): Promise<Year[]> {
-  const erased: ExpiredYear[] = [];
-  let pageToken = '';
-  do {
-    const response = await client(MaintenanceService).eraseExpired({ pageToken, reason });
-    erased.push(...response.years);
-    pageToken = response.nextPageToken;
-  } while (pageToken !== '');
-  return mergedYears(erased);
-}
+const eraseExpired = ({ client, reason }: CallSession): Promise<Year[]> =>
+  yearsOf((pageToken) => client(MaintenanceService).eraseExpired({ pageToken, reason }));
 
-/** Merges the parts of a year that several calls treated. */
-const mergedYears = (parts: readonly ExpiredYear[]): Year[] =>
-  Array.from(
+/** The years of all pages. Merges the parts of a year that several calls treated. */
+async function yearsOf(
+  read: (pageToken: string) => Promise<{ years: ExpiredYear[]; nextPageToken: string }>,
+): Promise<Year[]> {
+  const parts = await Array.fromAsync(itemsOf('years', ({ pageToken }) => read(pageToken)));
+  return Array.from(
     Map.groupBy(parts, ({ year }) => year),
     ([year, some]) => ({
       year,
@@ -85,6 +78,7 @@ const mergedYears = (parts: readonly ExpiredYear[]): Year[] =>
       lastFilingNo: some.at(-1)?.lastFilingNo ?? '',
     }),
   );
+}
 
 const totalOf = (years: readonly Year[]) => ({
   filings: years.reduce((total, { filings }) => total + filings, 0),

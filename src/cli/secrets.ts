@@ -1,8 +1,10 @@
 import {
   MaintenanceService,
   type MasterKeyUse,
+  ReencryptSecretsResponseSchema,
   type RotateSecretsResponse,
 } from '../../gen/artseal/v1/maintenance_pb.ts';
+import { writeMessage } from '../api/operation.ts';
 import { type Action, type CommandGroup, fieldLines } from './command.ts';
 import { calls } from './session.ts';
 
@@ -15,11 +17,11 @@ const reencrypt: Action = {
   ],
   ...calls(async ({ client, reason, show }) => {
     const response = await client(MaintenanceService).reencryptSecrets({ reason });
-    const { masterKey, reencrypted, unusedMasterKeys } = response;
-    const [before, after] = [response.before.map(useOf), response.after.map(useOf)];
+    const { masterKey, reencrypted, before, after, unusedMasterKeys } = response;
+    const { unusedMasterKeys: _, ...shown } = writeMessage(ReencryptSecretsResponseSchema, response);
     const unused = `${unusedMasterKeys.join(', ')} decrypts no secret any more: remove it from the file, then run artseal reload`;
     show(
-      { masterKey, reencrypted, before, after },
+      shown,
       `before        ${usesText(before)}`,
       `re-encrypted  ${reencrypted} under ${masterKey}`,
       `after         ${usesText(after)}`,
@@ -78,14 +80,8 @@ function replacementsIn({ apiKeys, webhooks, logKeys }: RotateSecretsResponse): 
   ];
 }
 
-const useOf = ({ masterKey, secrets: count, needed }: MasterKeyUse) => ({
-  masterKey,
-  secrets: count,
-  needed,
-});
-
 /** How many secrets are encrypted with each master key. */
-function usesText(uses: readonly ReturnType<typeof useOf>[]): string {
+function usesText(uses: readonly MasterKeyUse[]): string {
   const texts = uses.map(({ masterKey, secrets: count, needed }) => {
     const ended = count - needed;
     return `${masterKey}: ${count}${ended === 0 ? '' : ` (${ended} of ended keys)`}`;

@@ -2,10 +2,12 @@ import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import {
   type Delivery,
   Delivery_Status,
+  DeliverySchema,
   type Webhook,
   Webhook_Status,
   WebhookService,
 } from '../../gen/artseal/v1/webhook_pb.ts';
+import { writeMessage } from '../api/operation.ts';
 import { oneOf } from '../config/settings.ts';
 import { parseCount } from '../config/values.ts';
 import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';
@@ -79,10 +81,8 @@ const deliveries: Action = {
     const all = itemsOf<'deliveries', Delivery>('deliveries', (page) =>
       client(WebhookService).listDeliveries({ ...filter, ...page }),
     );
-    for await (const found of firstOf(all, limit)) {
-      const delivery = deliveryShown(found);
-      session.show(delivery, deliveryLine(delivery));
-    }
+    for await (const delivery of firstOf(all, limit))
+      session.show(writeMessage(DeliverySchema, delivery), deliveryLine(delivery));
   }),
 };
 
@@ -151,18 +151,8 @@ function show(found: Webhook, session: CallSession): void {
   session.show(webhook, columns.join('  '));
 }
 
-function deliveryShown({ eventId, type, attempts, ...delivery }: Delivery) {
-  const { lastAttemptAt, nextAttemptAt, httpStatus, answer, error } = delivery;
-  const [sequence, status] = [Number(delivery.sequence), wordIn(Delivery_Status, delivery.status)];
-  return {
-    ...{ eventId, sequence, type, status, attempts },
-    ...{ lastAttemptAt, nextAttemptAt, httpStatus, answer, error },
-  };
-}
-
-function deliveryLine(delivery: ReturnType<typeof deliveryShown>): string {
-  const { sequence, type, status, attempts, lastAttemptAt, nextAttemptAt, httpStatus } = delivery;
-  const { answer, error } = delivery;
+function deliveryLine(delivery: Delivery): string {
+  const { sequence, type, attempts, lastAttemptAt, nextAttemptAt, httpStatus, answer, error } = delivery;
   const notes: string[] = [];
   if (error !== undefined) notes.push(error);
   // JSON keeps the response on one line.
@@ -171,7 +161,7 @@ function deliveryLine(delivery: ReturnType<typeof deliveryShown>): string {
   const columns = [
     String(sequence).padStart(8),
     type.padEnd(22),
-    status.padEnd(9),
+    wordIn(Delivery_Status, delivery.status).padEnd(9),
     `${attempts} sent`.padStart(7),
     lastAttemptAt ?? '',
     String(httpStatus ?? '').padStart(3),
