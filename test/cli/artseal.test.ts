@@ -31,7 +31,6 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
   serve: [['now', `takes no 'now' ${quoting}`]],
   key: [
     ['', `needs ${keyActions}`],
-    ['revok key_1', `needs ${keyActions}, not 'revok'`],
     ['constructor', `needs ${keyActions}, not 'constructor'`],
   ],
   'key create': [
@@ -48,18 +47,11 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     // An empty shell variable must neither take the quota away nor end the old key at once.
     ['--name a --tier ENTERPRISE --monthly-quota=', 'needs N|unlimited after --monthly-quota'],
   ],
-  'key rotate': [
-    ['key_1 --overlap=', 'needs SECONDS after --overlap'],
-    ['--overlap 0', 'needs a KEY_ID'],
-  ],
+  'key rotate': [['key_1 --overlap=', 'needs SECONDS after --overlap']],
   'key list': [['--json=yes', 'takes --json without a value']],
   'platform set': [['gallery', 'needs --tier, --monthly-quota or --filing-cap']],
   'platform usage': [['--csv --json', 'takes one of --csv, --json']],
-  'escrow list': [
-    ['--state PAID', "--state must be UNPAID or FROZEN or RELEASED or REFUNDED or CLOSED, not 'PAID'"],
-  ],
   'escrow resolve': [
-    ['--accept --reason seen', 'needs an ESCROW_ID'],
     ['ES-1 --accept', 'needs --reason TEXT (the audit log keeps it)'],
     ['ES-1 --reason seen', `needs one of ${decisions}`],
     ['ES-1 --accept --return --reason seen', `takes only one of ${decisions}`],
@@ -69,7 +61,6 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
   ],
   events: [
     ['--after 1 --since 1h', 'takes one of --since, --after'],
-    ['--after -1', 'needs N after --after'],
     ['--limit many', `--limit must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, not 'many'`],
   ],
   'webhooks redeliver': [
@@ -81,39 +72,19 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     ['verfy', "needs FILE with a . or / in its name, or one of verify, rotate, not 'verfy'"],
     ['-', 'needs a FILE on a disk, not standard output'],
   ],
-  'backup rotate': [['--into . --keep 0', "--keep must be a whole number from 1 to 1000, not '0'"]],
-  restore: [
-    ['b.tar', 'needs --into DIR'],
-    ['b.tar --into x --numbers-after 7', "needs --numbers-after AS-<year>-<6 digits>, not '7'"],
-  ],
+  restore: [['b.tar --into x --numbers-after 7', "needs --numbers-after AS-<year>-<6 digits>, not '7'"]],
   'database restored': [
-    ['', 'needs --taken-at TIME'],
-    [
-      '--taken-at yesterday',
-      "takes --taken-at as in 2026-11-21, 2026-11-21T09:15:00+08:00, 90m, 12h or 7d, not 'yesterday'",
-    ],
     ['--taken-at 2999-01-01T00:00:00Z', 'takes no --taken-at in the future, 2999-01-01T00:00:00Z'],
   ],
-  upgrade: [
-    ['now', `takes no 'now' ${quoting}`],
-    ['--check --without-copy', 'takes one flag at a time'],
-  ],
-  sign: [
-    ['', 'needs a METHOD and needs a TARGET'],
-    [
-      'GET /api/v1/../v1/filing#top',
-      "needs the TARGET as clients send it: /api/v1/filing, not '/api/v1/../v1/filing#top'",
-    ],
-  ],
+  upgrade: [['--check --without-copy', 'takes one flag at a time']],
   call: [
     ['GET /a {}', 'takes no JSON with GET, which has no body'],
     ['/api/v1/filing POST', `needs ${target}, not 'POST'`],
     ['GET //127.0.0.1:1/api/v1/filing', `needs ${target}, not '//127.0.0.1:1/api/v1/filing'`],
     ['GET /filing/齐', "needs the TARGET as clients send it: /filing/%E9%BD%90, not '/filing/齐'"],
+    ['GET /a/../b#top', "needs the TARGET as clients send it: /b, not '/a/../b#top'"],
   ],
   verify: [
-    ['', 'needs a BUNDLE and needs --key VKEY'],
-    ['b.json', 'needs --key VKEY'],
     [`b.json --key ${vkey.slice(0, -4)}`, `cannot use --key ${vkey.slice(0, -4)}: `],
     ['b.json --key \n', 'cannot use --key : '],
     [
@@ -297,14 +268,6 @@ for (const name of commands) {
   });
 }
 
-test('the help of a command shows what each of its actions takes', async () => {
-  const { printed } = await artseal(['key', '--help']);
-  assert.ok(
-    printed.includes('key rotate KEY_ID [--overlap SECONDS] [--reason TEXT] [--json]'),
-    printed.join('\n'),
-  );
-});
-
 test('call says which URL does not respond, and what to do', async () => {
   const free = `http://${await freeAddress()}`;
   for (const [env, url, reason] of [
@@ -380,12 +343,6 @@ test('all wrong settings of a client are reported at once, in a line each', asyn
   const file = '/dev/null/none/sandbox-credentials.json';
   const required = 'ARTSEAL_API_KEY and ARTSEAL_API_SECRET are required';
   assert.equal(errors[1], `artseal: ${required}: ${file} does not exist.`);
-  const half = await artseal(['demo'], { ARTSEAL_PUBLIC_ADDR: '8080:', ARTSEAL_API_KEY: 'ak' });
-  assert.equal(half.code, 2);
-  assert.deepEqual(half.errors, [
-    'artseal: ARTSEAL_PUBLIC_ADDR must be host:port with a port up to 65535, not "8080:".',
-    'artseal: ARTSEAL_API_SECRET is required if ARTSEAL_API_KEY is set.',
-  ]);
 });
 
 test('an error is one line', async () => {

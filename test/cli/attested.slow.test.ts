@@ -46,9 +46,6 @@ test('verify names the witnesses that cosigned, and when, and fails with 6 if th
   const json = await verify(cosigned, ...bothWitnesses, '--json');
   const { cosignedBy } = JSON.parse(json.printed[0] ?? '');
   assert.deepEqual(cosignedBy, [{ witness: one.vkey, time: '2026-11-21T02:15:00Z' }]);
-  const tooFew = await verify(cosigned, ...bothWitnesses, '--witnesses-required', '2');
-  assert.equal(tooFew.code, 6);
-  assert.match(tooFew.errors[0] ?? '', /NOT VERIFIED \(BAD_SIGNATURE\): .*by 1 of the given witnesses/);
   assert.equal((await verify(plain, ...bothWitnesses)).code, 6);
   assert.equal((await verify(plain, ...bothWitnesses, '--witnesses-required', '0')).code, 0);
 });
@@ -89,16 +86,12 @@ test('verify rejects wrong arguments', async () => {
   const text = join(folder, 'text');
   writeFileSync(text, 'no certificate');
   const tooMany = /whole number from 0 to 1/;
-  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+  for (const [words, expected] of [
     [['--witness', vkey], /cannot use --witness .*: it is a key of a log, not of a witness/],
     [['--witness', 'key'], /cannot use --witness key/],
-    [['--witnesses-required', '1'], /needs --witness/],
-    ...[[], ['--witness', one.vkey], ['--witness', alias.vkey]].map(
-      (more) => [['--witness', one.vkey, ...more, '--witnesses-required', '2'], tooMany] as const,
-    ),
+    [['--witness', one.vkey, '--witness', alias.vkey, '--witnesses-required', '2'], tooMany],
     [['--tsa-ca', text], /cannot use --tsa-ca .*no certificate in PEM/],
-  ];
-  for (const [words, expected] of cases) {
+  ] as const) {
     const { code, errors } = await verify(stamped, ...words);
     assert.equal(code, 2, words.join(' '));
     assert.match(errors.join('\n'), expected);

@@ -43,8 +43,6 @@ test('a backup of a production has only its database, and the command names the 
   );
   assert.ok(!readFileSync(target).includes('7'.repeat(64)));
   const into = join(temporaryFolder(t), 'restored');
-  const restored = await run(['restore', target, '--into', into, '--numbers-after', 'AS-1999-000001'], {});
-  assert.match(restored.stderr, /is of no year since the backup was taken/);
   const good = await run(['restore', target, '--into', into], {});
   assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
   assert.deepEqual(readdirSync(into), ['artseal.db']);
@@ -76,8 +74,9 @@ for (const connection of connections) {
     const { backup, faults } = await artseal.json(`backup verify ${place('b.tar')}`);
     assert.deepEqual([backup.file, backup.environment, faults], [join(folder, 'b.tar'), 'sandbox', []]);
     assert.match(await artseal.text(`backup verify ${place('b.tar')}`), /^sound: /m);
-    assert.match(
-      await artseal.errors(1, `backup ${place('b.tar')}`),
+    await artseal.errors(
+      1,
+      `backup ${place('b.tar')}`,
       /^artseal: (?:BACKUP_FAILED: )?\S+b\.tar is there already: name another file\.$/,
     );
     const rotate = `backup rotate --into ${isRemote ? '.' : folder} --keep 1`;
@@ -90,8 +89,9 @@ for (const connection of connections) {
     const bytes = readFileSync(join(folder, 'b.tar'));
     bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
     writeFileSync(join(folder, 'changed.tar'), bytes);
-    assert.match(
-      await artseal.errors(1, `backup verify ${place('changed.tar')}`),
+    await artseal.errors(
+      1,
+      `backup verify ${place('changed.tar')}`,
       /^artseal: \S+changed\.tar: artseal\.db is not what was backed up: its SHA-256 differs$/,
     );
     const [first = '', ...others] = await artseal.lines(`backup ${place('c.tar')} --progress --json`);
@@ -108,18 +108,16 @@ test('a server that does not respond is reported, and --offline-copy needs none'
   t.after(() => silent.close());
   const file = join(temporaryFolder(t), 'b.tar');
   for (const command of [`backup ${file}`, `backup verify ${file}`])
-    assert.match(
-      await artseal.errors(1, command),
+    await artseal.errors(
+      1,
+      command,
       /^artseal: the server of \S+ does not respond \(.*\): see docs\/operate\/incidents\/server-hangs\.md$/,
     );
   await artseal.text(`backup ${file} --offline-copy`);
   assert.match(await artseal.text(`backup verify ${file} --offline-copy`), /^sound: /m);
   const rotate = `backup rotate --into ${dirname(file)} --keep 1 --offline-copy`;
   assert.match(await artseal.text(rotate), /^taken and verified: /);
-  assert.match(
-    await artseal.errors(2, `${rotate} --url https://a:1`),
-    /takes --url or --offline-copy, not both/,
-  );
+  await artseal.errors(2, `${rotate} --url https://a:1`, /takes --url or --offline-copy, not both/);
 });
 
 test('under systemd a command writes no backup where only its own process would see it', async (t) => {
@@ -127,12 +125,14 @@ test('under systemd a command writes no backup where only its own process would 
   const env = { ARTSEAL_DATA_DIR: dataDir, STATE_DIRECTORY: dataDir };
   await artsealWith(env).text('init');
   const elsewhere = temporaryFolder(t);
-  assert.match(
-    await artsealWith(env).errors(1, `backup ${join(elsewhere, 'b.tar')}`),
+  await artsealWith(env).errors(
+    1,
+    `backup ${join(elsewhere, 'b.tar')}`,
     /^artseal: VALIDATION_FAILED: FILE must be in one of \S+: the service can write nowhere else$/,
   );
-  assert.match(
-    await artsealWith(env).errors(1, `backup rotate --into ${elsewhere} --keep 1`),
+  await artsealWith(env).errors(
+    1,
+    `backup rotate --into ${elsewhere} --keep 1`,
     /^artseal: VALIDATION_FAILED: --into must be in one of /,
   );
   assert.deepEqual(readdirSync(elsewhere), []);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes, X509Certificate } from 'node:crypto';
+import { randomBytes, X509Certificate } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -60,12 +60,7 @@ async function findingsAt(nowMs: number, env: Record<string, string>, wanted: st
 
 /** All bytes of a folder, by the names of its files. */
 const contentOf = (folder: string) =>
-  readableNames(folder).map((name) => [
-    name,
-    createHash('sha256')
-      .update(readFileSync(join(folder, name)))
-      .digest('hex'),
-  ]);
+  readableNames(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')] as const);
 
 test('wrong settings give a line each, and nothing else is checked', async () => {
   const { code, printed, errors } = await runHere(['check'], {
@@ -107,7 +102,7 @@ test('check of a running service names the process that serves, and changes noth
   const env = { ARTSEAL_DATA_DIR: service.dataDir, ARTSEAL_PUBLIC_ADDR: host };
   assert.equal((await fileArtwork(service, await service.platform())).status, 200);
   // SQLite writes the index of the log, -shm, when it is read.
-  const contents = (folder: string) => contentOf(folder).filter(([name]) => !name?.endsWith('-shm'));
+  const contents = (folder: string) => contentOf(folder).filter(([name]) => !name.endsWith('-shm'));
   const killed = crashCopy(t, service.dataDir);
   const [before, after] = [contents(service.dataDir), contents(killed)];
   const serves = new RegExp(`^ok: the process ${process.pid} serves this folder at ${host} and `);
@@ -132,12 +127,7 @@ test('the evidence log must be the one that was published, under the name that t
   const sound = /^ok: artseal\.invalid\/\w+: of (\d+) leaves \1 are published, as .*log-checkpoint/;
   await assertFinds(env, 'evidence log', 0, sound);
   const renamed = { ...env, ARTSEAL_TLOG_ORIGIN: 'log.example.com/other' };
-  await assertFinds(
-    renamed,
-    'evidence log',
-    1,
-    /^fault: ARTSEAL_TLOG_ORIGIN is log\.example\.com\/other, and /,
-  );
+  await assertFinds(renamed, 'evidence log', 1, /^fault: ARTSEAL_TLOG_ORIGIN is log\.example\.com\/other, /);
   rmSync(join(service.dataDir, 'log-checkpoint'));
   const missing = /log-checkpoint is missing.*artseal evidence fork --accept/;
   const { faulty } = await assertFinds(env, 'evidence log', 1, missing);
@@ -228,12 +218,8 @@ test('check connects to the proxy of webhooks, and names it without its password
   const allowed = { ...env, ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
   const through = { ...allowed, ARTSEAL_WEBHOOK_PROXY: `http://ann:s3cret@${host}` };
   const to = 'they are sent to public addresses and 10.20.0.0/16';
-  await assertFinds(
-    through,
-    'webhooks',
-    0,
-    new RegExp(`^ok: ${to}, through ${url}, which accepts connections$`),
-  );
+  const reached = new RegExp(`^ok: ${to}, through ${url}, which accepts connections$`);
+  await assertFinds(through, 'webhooks', 0, reached);
   const overTls = { ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` };
   await assertFinds(overTls, 'webhooks', 1, /^fault: the proxy https:\/\/127.* cannot be reached/);
   proxy.close();
@@ -312,18 +298,12 @@ test('check looks at the backup folder and at the last verified backup', async (
   assert.equal(await found(), 'ok: none are taken regularly, which a sandbox does not need');
   const scheduled = { ARTSEAL_BACKUP_DIR: folder };
   assert.equal(await found(scheduled), `warning: ${folder} has no backup yet: serve takes one`);
-  assert.match(
-    await found({ ARTSEAL_BACKUP_DIR: join(dataDir, 'artseal.db') }),
-    /^fault: .*artseal\.db of ARTSEAL_BACKUP_DIR is no folder$/,
-  );
-
   const rotate = (into: string) => runHere(['backup', 'rotate', '--into', into, '--keep', '2'], env);
   assert.match((await rotate(folder)).printed.join(), /^taken and verified: /);
   const file = join(folder, readdirSync(folder)[0] ?? '');
   assert.match(await found(), new RegExp(`^ok: the last verified one was taken at 2\\S+Z: ${file}$`));
   assert.equal((await rotate(join(folder, 'none'))).code, 1);
-  assert.match(await found(), /^warning: the backup of .* failed: \/.* does not exist: check/);
-  assert.match(await found(scheduled), /^fault: the backup of .* failed/);
+  assert.match(await found(scheduled), /^fault: the backup of .* failed: \/.* does not exist: check/);
 });
 
 test('check tries the credentials of the provider, which may not answer', async (t) => {
@@ -409,12 +389,8 @@ test('a database of another deployment is a fault, and a missing one of a produc
 });
 
 test('a folder that cannot be written is a fault of the disk', async () => {
-  await assertFinds(
-    { ARTSEAL_DATA_DIR: '/proc/self' },
-    'disk',
-    1,
-    /^fault: \/proc\/self cannot be written: /,
-  );
+  const unwritable = /^fault: \/proc\/self cannot be written: /;
+  await assertFinds({ ARTSEAL_DATA_DIR: '/proc/self' }, 'disk', 1, unwritable);
 });
 
 test('check compares the clock with the newest filing', async (t) => {

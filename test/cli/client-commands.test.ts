@@ -67,7 +67,7 @@ test('artseal ready returns by its exit code whether the service is ready', asyn
   const artseal = artsealWith({ ARTSEAL_URL: server.publicUrl });
   assert.equal(await artseal.text('ready'), 'ready');
   server.drain();
-  assert.match(await artseal.errors(1, 'ready'), /returned 503.*draining/);
+  await artseal.errors(1, 'ready', /returned 503.*draining/);
   await server.close();
-  assert.match(await artseal.errors(1, 'ready'), /https:\/\/127\.0\.0\.1:\d+\/readyz does not respond/);
+  await artseal.errors(1, 'ready', /https:\/\/127\.0\.0\.1:\d+\/readyz does not respond/);
 });

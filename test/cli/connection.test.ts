@@ -45,15 +45,14 @@ test('a remote command needs a URL and a token that the server knows', async (t)
       2,
       /^artseal: key list needs a token in ARTSEAL_TOKEN with --url; see artseal key --help$/,
     ],
-    [
-      { ARTSEAL_TOKEN: 'it_1' },
+    ...[
       'localhost:1',
-      2,
-      /takes --url https:\/\/HOST:PORT, unix:\/PATH, or http:\/\/ on this machine, without a path, not 'localhost:1'/,
-    ],
-    ...['http://example.org', 'https://a:1/b', 'https://a:b@c', 'https://a:99999', 'unix:a'].map(
-      (wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 2, /takes --url https:/] as const,
-    ),
+      'http://example.org',
+      'https://a:1/b',
+      'https://a:b@c',
+      'https://a:99999',
+      'unix:a',
+    ].map((wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 2, /takes --url .*, without a path, not '/] as const),
     [{ ARTSEAL_TOKEN: 'it_1\nit_2' }, internalUrl, 2, /^(?!.*it_1).*without spaces and line ends/],
     [{ ARTSEAL_TOKEN: 'it_1\n' }, internalUrl, 1, /^artseal: AUTH_HEADER_INVALID: /],
     [
@@ -66,13 +65,13 @@ test('a remote command needs a URL and a token that the server knows', async (t)
       (wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 1, /is not an internal API: check the port/] as const,
     ),
   ] as const)
-    assert.match(await artsealWith(env, ['--url', url]).errors(code, 'key list'), message);
+    await artsealWith(env, ['--url', url]).errors(code, 'key list', message);
 });
 
 test('a token without the scope operate gets PERMISSION_DENIED', async (t) => {
   const { internalUrl, token } = await startService(t);
   const artseal = artsealWith({ ARTSEAL_TOKEN: await token() }, ['--url', internalUrl]);
-  assert.match(await artseal.errors(1, 'key list'), /^artseal: PERMISSION_DENIED: /);
+  await artseal.errors(1, 'key list', /^artseal: PERMISSION_DENIED: /);
 });
 
 test('a command at the URL of an admin socket names its user in the audit log', async (t) => {
@@ -98,33 +97,24 @@ test('a file that is no socket, or a socket that may not be used, is reported', 
   const path = join(env.ARTSEAL_DATA_DIR, 'admin.sock');
   const server = createServer((socket) => socket.destroy()).listen({ path });
   t.after(() => server.close());
-  assert.match(
-    await artsealWith(env).errors(1, 'key list'),
-    /^artseal: the server of \S+ does not respond \(/,
-  );
+  await artsealWith(env).errors(1, 'key list', /^artseal: the server of \S+ does not respond \(/);
   if (process.getuid?.() === 0) return;
   chmodSync(path, 0);
-  assert.match(await artsealWith(env).errors(1, 'key list'), /this user may not use \S+admin\.sock: /);
+  await artsealWith(env).errors(1, 'key list', /this user may not use \S+admin\.sock: /);
 });
 
 test('a connection that breaks names the page, since the call may have been carried out', async (t) => {
   const server = createServer((socket) => socket.resetAndDestroy());
   const url = await listenLocally(t, server, () => {});
   const artseal = artsealWith({ ARTSEAL_TOKEN: 'it_1' }, ['--url', url]);
-  assert.match(
-    await artseal.errors(1, create),
-    /ECONNRESET.*\): see docs\/operate\/incidents\/server-hangs\.md$/,
-  );
+  await artseal.errors(1, create, /ECONNRESET.*\): see docs\/operate\/incidents\/server-hangs\.md$/);
 });
 
 test('a command calls no server in a folder that other users may change', async (t) => {
   const { dataDir } = await startService(t);
   const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
   chmodSync(dataDir, 0o777);
-  assert.match(
-    await artseal.errors(2, 'key list'),
-    /may be changed by other users of this machine: chmod go-w/,
-  );
+  await artseal.errors(2, 'key list', /may be changed by other users of this machine: chmod go-w/);
 });
 
 test('a full disk is reported with what to do', async (t) => {
@@ -153,7 +143,7 @@ test('errors of an older and of a newer server are understood', async (t) => {
     });
     server.listen(join(dataDir, 'admin.sock'));
     await once(server, 'listening');
-    assert.match(await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).errors(1, 'key list'), message);
+    await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).errors(1, 'key list', message);
     server.close();
     await once(server, 'close');
   }

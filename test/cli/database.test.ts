@@ -71,7 +71,7 @@ test('a database that was put back gives out no number, event or nonce again', {
   const lost = await start();
   const spent = { nonce: newNonce(), timestamp: String(Number(timestampOf(clock)) + 300) };
   const given = [sold, await file(lost, spent), await file(lost)];
-  assert.match(await artseal.errors(1, restored), /another artseal uses the database/);
+  await artseal.errors(1, restored, /another artseal uses the database/);
   await lost.close();
   const before = await eventsOf(url);
   await putBack();
@@ -87,7 +87,7 @@ test('a database that was put back gives out no number, event or nonce again', {
   assert.match(recorded, /^skipped: AS-\d{4}-000002 to AS-\d{4}-50\d{4}$/m);
   assert.match(recorded, /^skipped: \d+ escrow ids of \d{4}$/m);
   assert.match(recorded, /keep the newest log-checkpoint in .*run\nartseal evidence fork/);
-  assert.match(await artseal.errors(1, restored), /recorded already .*run artseal serve/);
+  await artseal.errors(1, restored, /recorded already .*run artseal serve/);
   assert.deepEqual(await psql(url, 'SELECT look_up_at_ms::int AS due FROM escrow'), [{ due: 0 }]);
   const forked = await artseal.text('evidence fork --accept');
   assert.doesNotMatch(forked, /numbers a second time/);
@@ -114,13 +114,10 @@ test('database restored is for PostgreSQL, and for the numbers that the database
 }, async (t) => {
   const onSqlite = artsealWith({ ARTSEAL_DATA_DIR: temporaryFolder(t) });
   const line = 'database restored --taken-at 2026-11-21T09:15:00Z';
-  assert.match(
-    await onSqlite.errors(2, line),
-    /ARTSEAL_DATABASE_URL is not set: on SQLite, use artseal restore/,
-  );
+  await onSqlite.errors(2, line, /ARTSEAL_DATABASE_URL is not set: on SQLite, use artseal restore/);
 
   const { artseal, start, takeBackup, putBack, url } = await sandboxWithBackup(t, createManualClock());
-  assert.match(await artseal.errors(1, line), /no tables of Artseal/);
+  await artseal.errors(1, line, /no tables of Artseal/);
   const service = await start();
   const platform = await service.platform();
   const [first, second] = [await fileArtwork(service, platform), await fileArtwork(service, platform)];
@@ -132,7 +129,7 @@ test('database restored is for PostgreSQL, and for the numbers that the database
     ['AS-1999-000009', /is of no year since the backup was taken/],
     [`AS-${year}-000001`, /was given out before the backup/],
   ] as const)
-    assert.match(await artseal.errors(1, `database restored --taken-at 1m --numbers-after ${last}`), why);
+    await artseal.errors(1, `database restored --taken-at 1m --numbers-after ${last}`, why);
   assert.deepEqual(await psql(url, 'SELECT FROM restoration'), [], 'nothing is recorded');
   const { skipped } = await artseal.json(
     `database restored --taken-at 1m --numbers-after ${second.json.filingNo}`,

@@ -87,32 +87,19 @@ for (const connection of connections) {
   });
 
   test(`over ${connection}, --platform, --after, --since and --limit select events`, async (t) => {
-    const { eventsOf } = await open(t, connection);
+    const { artseal, eventsOf } = await open(t, connection);
     const ofGallery = ['--platform', 'platform-1'] as const;
     assert.deepEqual(sequencesOf(await eventsOf(...ofGallery)), numbers(1, filedMax));
     assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '148')), [149, 150, filedMax]);
     assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--after', '0', '--limit', '2')), [1, 2]);
     assert.deepEqual(sequencesOf(await eventsOf(...ofGallery, '--since', '2h')), numbers(131, filedMax));
-    assert.deepEqual(sequencesOf(await eventsOf('--platform', 'ledger')), [1]);
-    const lately = await eventsOf('--since', '2h');
-    assert.deepEqual(
-      lately.map(({ position }) => position),
-      numbers(131, filedMax + 1),
+    assert.equal((await eventsOf('--since', '2h')).length, filedMax - 129);
+    await artseal.errors(
+      1,
+      'events --platform nobody',
+      /NOT_FOUND: .*names no platform and no internal system/,
     );
-    assert.equal((await eventsOf('--since', '7d')).length, filedMax + 1);
-    const soon = new Date(nowMs + hourMs).toISOString();
-    assert.deepEqual(await eventsOf('--since', soon), []);
-    assert.deepEqual(await eventsOf('--after', String(filedMax + 1)), []);
-  });
-
-  test(`over ${connection}, errors name the options of the command`, async (t) => {
-    const { artseal } = await open(t, connection);
-    for (const [words, code, message] of [
-      ['--platform nobody', 1, /NOT_FOUND: .*names no platform and no internal system/],
-      ['--after 1000', 1, /VALIDATION_FAILED: --after must not be above 152/],
-      ['--since yesterday', 2, /takes --since as in 2026-11-21/],
-    ] as const)
-      assert.match(await artseal.errors(code, `events ${words}`), message);
+    await artseal.errors(1, 'events --after 1000', /VALIDATION_FAILED: --after must not be above 152/);
   });
 }
 

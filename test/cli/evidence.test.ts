@@ -46,8 +46,9 @@ for (const connection of connections) {
         ['evidence rotate-key', next.vkey, 'yearly'],
       ],
     );
-    assert.match(
-      await artseal.errors(2, 'evidence rotate-key --overlap 367d'),
+    await artseal.errors(
+      2,
+      'evidence rotate-key --overlap 367d',
       /--overlap must be a period such as 90m, 12h or 7d, from 0s to 366d/,
     );
   });
@@ -68,11 +69,8 @@ for (const connection of connections) {
     );
     const [entry] = await artseal.list('audit-log');
     assert.deepEqual([entry.action, entry.subject, entry.reason], ['evidence revoke-link', linkId, 'leaked']);
-    assert.match(await artseal.errors(1, 'evidence links AS-1999-000001'), /^artseal: FILING_NOT_FOUND: /);
-    assert.match(
-      await artseal.errors(1, 'evidence revoke-link el_0'),
-      /^artseal: LINK_NOT_FOUND: LINK_ID names no link/,
-    );
+    await artseal.errors(1, 'evidence links AS-1999-000001', /^artseal: FILING_NOT_FOUND: /);
+    await artseal.errors(1, 'evidence revoke-link el_0', /^artseal: LINK_NOT_FOUND: LINK_ID names no link/);
   });
 }
 
@@ -85,11 +83,12 @@ test('evidence fork works on the folder alone, and not beside a server', async (
   );
   assert.deepEqual(await artseal.json('evidence fork'), { result: 'AGREES' });
   const served = await commandsOver(t, 'a running server', { dataDir });
-  assert.match(
-    await served.errors(1, 'evidence fork'),
+  await served.errors(
+    1,
+    'evidence fork',
     /^artseal: another artseal uses .*, a server or a command: wait until it ends or stop it/,
   );
-  assert.match(await served.errors(2, 'evidence fork --url http://127.0.0.1:1'), /takes no --url/);
+  await served.errors(2, 'evidence fork --url http://127.0.0.1:1', /takes no --url/);
 });
 
 testEveryConnection('evidence');

@@ -45,7 +45,7 @@ test('a production does not start without a database, and starts with the one th
   assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
   const stamps = read(dataDir, 'SELECT environment, currency FROM deployment');
   assert.deepEqual(stamps, { environment: 'production', currency: 'EUR' });
-  assert.match(await artseal.errors(1, 'init'), /artseal\.db is there already/);
+  await artseal.errors(1, 'init', /artseal\.db is there already/);
   await (await serve(t, env)).close();
 });
 
@@ -86,7 +86,7 @@ test('a production is upgraded only with the origin of its evidence log', async 
   const named =
     /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
   await assert.rejects(serve(t, unset), named);
-  assert.match(await artsealWith(unset).errors(2, 'upgrade'), named);
+  await artsealWith(unset).errors(2, 'upgrade', named);
   const { printed } = await runHere(['upgrade', '--check'], unset);
   assert.match(printed.join('\n'), new RegExp(`^before artseal serve: ${named.source}`, 'm'));
   const checked = await runHere(['upgrade', '--check', '--json'], unset);
@@ -137,7 +137,7 @@ test('init makes no database beside a file that only a lost database can have le
   ]) {
     writeFileSync(join(dataDir, proof), '', { mode: 0o600 });
     const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
-    assert.match(await artseal.errors(1, 'init'), message);
+    await artseal.errors(1, 'init', message);
     rmSync(join(dataDir, proof));
   }
   assert.deepEqual(
@@ -161,9 +161,9 @@ test('neither init, upgrade nor a second serve touches the folder of a running s
   const artseal = artsealWith(env);
   const inUse =
     /another artseal uses .*, a server or a command: wait until it ends or stop it, or use another folder/;
-  assert.match(await artseal.errors(1, 'upgrade'), inUse);
+  await artseal.errors(1, 'upgrade', inUse);
   renameSync(join(dataDir, 'artseal.db'), `${dataDir}.away`);
-  assert.match(await artseal.errors(1, 'init'), inUse);
+  await artseal.errors(1, 'init', inUse);
   await assert.rejects(serve(t, env), inUse);
   renameSync(`${dataDir}.away`, join(dataDir, 'artseal.db'));
 });

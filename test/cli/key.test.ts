@@ -2,16 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
-import type { TestService } from '../support/service.ts';
-import { send } from '../support/signed-request.ts';
 
 type Issued = ApiCredentials & { readonly keyId: string };
-
-/** A query that an accepted caller gets FILING_NOT_FOUND for. */
-const probe = { target: '/api/v1/provenance/AS-2026-999999' };
-
-const codeOf = async ({ publicUrl }: TestService, key: ApiCredentials): Promise<string> =>
-  (await send(publicUrl, key, probe)).json.code;
 
 const agreements = [
   ['trial', 'TRIAL', 1_000],
@@ -40,11 +32,12 @@ for (const connection of connections)
     await artseal.text(`key suspend ${suspended.keyId}`);
     await artseal.text(`key suspend ${rotated.keyId}`);
     assert.equal((await artseal.json(`key resume ${rotated.apiKey}`)).status, 'ACTIVE');
-    keys.push(await artseal.json(`key rotate ${rotated.keyId}`));
-    keys.push(await artseal.json(`key rotate ${ended.keyId} --overlap 0`));
+    await artseal.json(`key rotate ${rotated.keyId}`);
+    await artseal.json(`key rotate ${ended.keyId} --overlap 0`);
     await artseal.text(`key revoke ${revoked.keyId}`);
-    assert.match(
-      await artseal.errors(1, `key resume ${revoked.keyId}`),
+    await artseal.errors(
+      1,
+      `key resume ${revoked.keyId}`,
       /^artseal: VALIDATION_FAILED: KEY_ID names a key that is revoked/,
     );
 
@@ -55,11 +48,6 @@ for (const connection of connections)
     );
     const endsInS = Date.parse(list[1].expiresAt) / 1_000 - Math.floor(Date.now() / 1_000);
     assert.ok(endsInS > 86_000 && endsInS <= 86_400, `it ends in ${endsInS} s`);
-    const service = await artseal.service();
-    const codes: string[] = [];
-    for (const key of keys) codes.push(await codeOf(service, key));
-    const [accepted, rejected] = ['FILING_NOT_FOUND', 'SIGNATURE_INVALID'];
-    assert.deepEqual(codes, ['KEY_SUSPENDED', accepted, rejected, rejected, accepted, accepted]);
   });
 
 test('a key is shown to people with its secret, which no list shows again', async (t) => {

@@ -25,8 +25,9 @@ for (const connection of connections)
     const open = { ...agreed, monthlyQuota: 'unlimited', filingCap: 'none', calls: 0, left: 'unlimited' };
     assert.deepEqual(shown, { ...open, filingsThisYear: 0 });
     assert.deepEqual(await artseal.list('platform usage'), [{ ...open, month }]);
-    assert.match(
-      await artseal.errors(1, 'platform show nobody'),
+    await artseal.errors(
+      1,
+      'platform show nobody',
       /^artseal: NOT_FOUND: NAME names no platform.*See artseal platform list$/,
     );
   });

@@ -54,14 +54,14 @@ test('init makes the tables, and commands work on them without a server', { skip
   const env = await sandbox(t);
   const artseal = artsealWith(env);
   const { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_DATABASE_URL: url } = env;
-  assert.match(await artseal.errors(1, 'key list'), /there is no folder .*data: set ARTSEAL_DATA_DIR/);
+  await artseal.errors(1, 'key list', /there is no folder .*data: set ARTSEAL_DATA_DIR/);
   assert.ok(!existsSync(dataDir), 'nothing is made');
 
   const made = await artseal.text('init');
   assert.ok(made.startsWith(`created the tables in ${url}: sandbox, CNY\n`), made);
   assert.deepEqual(readdirSync(dataDir).sort(), ['artseal.lock', 'master-key']);
   assert.equal(statSync(dataDir).mode & 0o777, 0o700);
-  assert.match(await artseal.errors(1, 'init'), /has the tables of Artseal already/);
+  await artseal.errors(1, 'init', /has the tables of Artseal already/);
 
   await artseal.lines('key create --name gallery --tier STANDARD --reason test');
   const [key] = await artseal.list('key list');
@@ -173,7 +173,7 @@ test('upgrade runs the missing migrations, and says what it did', { skip }, asyn
   const env = await sandbox(t);
   const artseal = artsealWith(env);
   const { ARTSEAL_DATABASE_URL: url } = env;
-  assert.match(await artseal.errors(1, 'upgrade'), /no tables of Artseal: run artseal init/);
+  await artseal.errors(1, 'upgrade', /no tables of Artseal: run artseal init/);
   await artseal.lines('init');
   const schema = migrations.length;
   const nothing = `${url} has schema ${schema}: there is nothing to do`;
@@ -189,7 +189,7 @@ test('upgrade runs the missing migrations, and says what it did', { skip }, asyn
     ...{ database: url, schema, newSchema: schema + 1, migrations: ['9999_further'], faults: [] },
   });
   assert.match((await findings(env, 'database')).join(), /^warning: .*run artseal upgrade/);
-  assert.match(await artseal.errors(2, 'upgrade --without-copy'), /makes no copy/);
+  await artseal.errors(2, 'upgrade --without-copy', /makes no copy/);
   assert.equal(await artseal.text('upgrade'), `${url} had schema ${schema} and has schema ${schema + 1} now`);
   assert.equal((await runHere(['upgrade', '--check'], env)).code, 0);
   assert.match((await findings(env, 'database')).join(), /^ok: /);
@@ -199,7 +199,7 @@ test('backup and restore say what to use instead', async (t) => {
   const url = 'postgres://artseal@db.example/artseal';
   const artseal = artsealWith({ ARTSEAL_DATA_DIR: temporaryFolder(t), ARTSEAL_DATABASE_URL: url });
   for (const line of ['backup ./b.tar', 'backup rotate --into . --keep 1', 'restore b.tar --into folder'])
-    assert.match(await artseal.errors(2, line), /pg_basebackup with WAL archiving, or the managed backups/);
+    await artseal.errors(2, line, /pg_basebackup with WAL archiving, or the managed backups/);
 });
 
 test('a folder that belongs to another database gets no empty one', { skip }, async (t) => {
@@ -209,6 +209,6 @@ test('a folder that belongs to another database gets no empty one', { skip }, as
   const { ARTSEAL_DATA_DIR: dataDir } = env;
   const others = { ...env, ARTSEAL_DATABASE_URL: await createDatabase(t) };
   writeFileSync(join(dataDir, 'log-checkpoint'), '');
-  assert.match(await artsealWith(others).errors(1, 'init'), /log-checkpoint is in .*use an empty folder/);
+  await artsealWith(others).errors(1, 'init', /log-checkpoint is in .*use an empty folder/);
   assert.match((await findings(others, 'database')).join(), /has no tables of Artseal/);
 });

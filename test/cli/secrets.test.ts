@@ -24,11 +24,7 @@ for (const connection of connections)
     if (isServed) {
       const part = { name: 'master keys', result: 'RELOADED', detail: 'k2, k1' };
       assert.deepEqual(await artseal.json('reload'), part);
-    } else
-      assert.match(
-        await artseal.errors(1, 'reload'),
-        /^artseal: no server runs, so there is nothing to reload/,
-      );
+    } else await artseal.errors(1, 'reload', /^artseal: no server runs, so there is nothing to reload/);
 
     const [before, reencrypted, after, unused] = await artseal.lines('secrets re-encrypt --reason yearly');
     // A server has a key of the evidence log as well.

@@ -65,9 +65,7 @@ test('a token with wrong terms is not created', async (t) => {
     [1, '--scopes read --platform nobody', '--platform names no platform'],
     [1, '--scopes read --expires 0d', '--expires must be in the future'],
     [2, '--operator --scopes read', 'takes only one of --scopes, --operator'],
-    [2, '--expires soon', 'takes --expires as in 2026-11-21,'],
     [2, '--scopes read,,file', `${scopes} 'read,,file'`],
-    [2, '--scopes Read', `${scopes} 'Read'`],
   ] as const) {
     const errors = await artseal.errors(code, `token create --name ledger ${terms}`);
     const prefix = code === 1 ? 'artseal: VALIDATION_FAILED: ' : 'artseal: token create ';

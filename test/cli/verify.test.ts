@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { begunS, filingAt, type SmallBundle, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
+import { begunS, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
 import { publicationOf, servePublication, writePublication } from '../evidence/verifier/small-publication.ts';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -84,13 +84,9 @@ test('verify pins the first checkpoint, and moves the pin only forward and with 
 test('a log that is shorter than the bundle or the pin went back', async (t) => {
   const { verify, pin, folder, own } = verifier(t);
   const cutOff = writePublication(join(folder, 'cut'), publicationOf(log, 100));
-  for (const words of [[], ['--pin', pin]]) {
-    assertRejected(
-      await verify(good, '--log', cutOff, ...words),
-      7,
-      /FORKED.*the log has 100 leaves, and had 301 in the checkpoint of the bundle: it went back/,
-    );
-  }
+  const wentBack =
+    /FORKED.*the log has 100 leaves, and had 301 in the checkpoint of the bundle: it went back/;
+  assertRejected(await verify(good, '--log', cutOff, '--pin', pin), 7, wentBack);
   assert.ok(!existsSync(pin));
   assert.equal((await verify(good, '--log', own, '--pin', pin)).code, 0);
   const older = log.bundle(7, 100);
@@ -121,31 +117,15 @@ test('verify detects a log that shows another tree than the pinned one', async (
   const bundle = forked.bundle(other);
   const twoTrees = /FORKED.*two different trees of 301 leaves/;
   assertRejected(await verify(bundle, '--log', own), 7, twoTrees);
-  const copy = join(folder, 'forked');
-  writePublication(copy, publicationOf(forked));
+  const copy = writePublication(join(folder, 'forked'), publicationOf(forked));
   assertRejected(await verify(bundle, '--pin', pin, '--log', copy), 7, twoTrees);
   // With one more leaf the log cannot prove that it continues the pin.
   forked.record(filingAt(begunS + 301, 301));
   writePublication(copy, publicationOf(forked));
-  assertRejected(
-    await verify(forked.bundle(301), '--pin', pin, '--log', copy),
-    7,
-    /FORKED.*does not begin with the one of 301 of the pin/,
-  );
-  // An older tree than the pinned one, signed again with another leaf.
-  const resigned = { ...log.bundle(7, 100), ...rewritten() };
-  assertRejected(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED.*100 of the bundle/);
+  const rewritten = await verify(forked.bundle(301), '--pin', pin, '--log', copy);
+  assertRejected(rewritten, 7, /FORKED.*does not begin with the one of 301 of the pin/);
   assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
 });
-
-/** A record that replaces another in an older tree, signed by the key of the log. */
-function rewritten(): Partial<SmallBundle> {
-  const other = new SmallLog(log.origin, log.keys);
-  other.leaves.push(...log.leaves.slice(0, 7));
-  const index = other.record(filingAt(begunS + 7, 7, { author: 'Zhang Daqian' }));
-  other.leaves.push(...log.leaves.slice(8, 100));
-  return other.bundle(index);
-}
 
 test('a log with another name is another log', async (t) => {
   const { verify, pin, folder, own } = verifier(t);

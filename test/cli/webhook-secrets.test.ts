@@ -41,18 +41,6 @@ test('no file has the URL of a webhook as plain text, and its owner reads all of
   assert.ok(!service.logLines.join('').includes('unspoken'));
 });
 
-test('operators see only the origin of the URL of a webhook', async (t) => {
-  const { service, webhookId, env } = await withWebhook(t);
-  await service.close();
-  const artseal = artsealWith(env);
-  for (const words of ['list', `show ${webhookId}`, 'list --json', `disable ${webhookId}`]) {
-    const printed = await artseal.text(`webhooks ${words}`);
-    assert.match(printed, /https:\/\/gallery\.example/);
-    assert.doesNotMatch(printed, /unspoken/);
-  }
-  assert.doesNotMatch(await artseal.text('audit-log --json'), /unspoken/);
-});
-
 test('if the master key is lost, secrets rotate gives webhooks a new secret, shown once', async (t) => {
   const { service, gallery, webhookId, one, env: lost } = await withWebhook(t);
   await service.close();
@@ -77,7 +65,7 @@ test('if the master key is lost, secrets rotate gives webhooks a new secret, sho
   const { items } = await again.execute({ kind: 'ListAuditLog', sinceS: undefined, page });
   const actions = items.filter(({ subject }) => subject === webhookId).map(({ action }) => action);
   assert.ok(actions.includes('webhook disable') && actions.includes('webhook rotate-secret'), actions.join());
-  assert.ok(!JSON.stringify(items).includes(secret));
+  assert.ok(![secret, 'unspoken'].some((text) => JSON.stringify(items).includes(text)));
   await again.close();
   assert.match(await artseal.text('secrets rotate'), /every secret can be opened/);
 });

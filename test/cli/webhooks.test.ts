@@ -134,10 +134,7 @@ for (const connection of connections) {
     assert.deepEqual(await idsOf(' --status DISABLED'), ['wh_3']);
     const [event] = await artseal.list('events --platform platform-2');
     assert.deepEqual([event.type, event.webhookId], ['webhook.disabled', 'wh_3']);
-    assert.match(
-      await artseal.errors(1, 'webhooks redeliver wh_3 --since 1h'),
-      /^artseal: WEBHOOK_DISABLED: /,
-    );
+    await artseal.errors(1, 'webhooks redeliver wh_3 --since 1h', /^artseal: WEBHOOK_DISABLED: /);
 
     assert.equal((await jsonOf('enable wh_3'))[0]?.status, 'ENABLED');
     assert.equal((await lastEntry()).action, 'webhook enable');
@@ -184,7 +181,7 @@ for (const connection of connections) {
       ['disable wh_9', 1, /WEBHOOK_NOT_FOUND/],
       ['delete wh_9', 1, /WEBHOOK_NOT_FOUND/],
     ] as const)
-      assert.match(await artseal.errors(code, `webhooks ${words}`), message);
+      await artseal.errors(code, `webhooks ${words}`, message);
   });
 }
 

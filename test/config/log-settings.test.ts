@@ -40,26 +40,15 @@ test('a file of witnesses has a line for each', () => {
 });
 
 test('a wrong file of witnesses is rejected, and the fault names the line', () => {
-  const refused: readonly (readonly [string, RegExp])[] = [
+  for (const [text, message] of [
     ['# none\n', /names no witness/],
     [`${one}\n`, /line 1: has to be a verifier key, a space and a URL/],
     [`${one} https://one.example more\n`, /line 1: has to be a verifier key, a space and a URL/],
     [`${one} https://one.example\nkey https://two.example\n`, /line 2: a verifier key has to be/],
-    [
-      `${vkey('log.example', 1)} https://one.example\n`,
-      /line 1: the verifier key has to be an Ed25519 key for cosignatures/,
-    ],
-    [
-      `${one.replace('one', 'three')} https://one.example\n`,
-      /line 1: the verifier key has the key ID [0-9a-f]{8}, but/,
-    ],
     [`${one} ftp://one.example\n`, /line 1: must be a URL/],
-    [`${one} https://name:word@one.example\n`, /line 1: must be a URL/],
-    [`${one} https://one.example/?a=b\n`, /line 1: must be a URL/],
     [`${one} https://one.example\n${vkey('one.example/w')} https://other.example\n`, /one.example\/w twice/],
     [Array.from({ length: 17 }, (_, w) => `${vkey(`w${w}`)} https://w.example\n`).join(''), /more than 16/],
-  ];
-  for (const [text, message] of refused) {
+  ] as const) {
     assert.throws(() => readConfig(witnessesIn(text)), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
     assert.throws(() => readConfig(witnessesIn(text)), { message });
   }

@@ -46,11 +46,13 @@ export function artsealWith(env: Record<string, string>, common: readonly string
       assert.deepEqual(more, []);
       return JSON.parse(value ?? '');
     },
-    /** Runs a command that must fail with this exit code; returns its error lines. */
-    errors: async (code: number, line: CommandLine) => {
+    /** Runs a command that must fail with this exit code, and with this error; returns its error lines. */
+    errors: async (code: number, line: CommandLine, expected = /./) => {
       const result = await runHere([...wordsOf(line), ...common], env);
-      assert.equal(result.code, code, result.errors.join('\n'));
-      return result.errors.join('\n');
+      const errors = result.errors.join('\n');
+      assert.equal(result.code, code, errors);
+      assert.match(errors, expected);
+      return errors;
     },
   };
 }

@@ -8,6 +8,7 @@ import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { DatabaseError } from '../../../src/store/engine/failure.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import { furtherSchema, makeEarlierDatabase, presentSchema } from '../../store/further-migration.ts';
 import { acceptClock, caseOf, due, refused, sandbox, settled, time } from '../../store/promises/fixtures.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -293,4 +294,17 @@ test('if a year has too few numbers left for a safe gap, --numbers-after is requ
   assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-000008');
   await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
   await refused(registry.file('2026-12-31T23:59:00+00:00'), 'FILING_NUMBERS_EXHAUSTED');
+});
+
+test('a backup keeps an earlier schema, and a restore upgrades it', async (t) => {
+  const { dataDir, filings } = await makeEarlierDatabase(t);
+  const backup = await backedUp(t, dataDir);
+  const { manifest, faults } = await verifyBackup(backup, unwatched);
+  assert.deepEqual([manifest.database.schema, faults], [presentSchema, []]);
+  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-000008' });
+  const kept = new Sqlite(join(into, 'artseal.db'), { readonly: true });
+  t.after(() => kept.close());
+  assert.equal(kept.pragma('user_version', { simple: true }), furtherSchema);
+  assert.deepEqual(kept.prepare('SELECT filing_no FROM filing ORDER BY id').pluck().all(), filings);
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000009');
 });
