@@ -68,7 +68,10 @@ function runOneOf(
 
 async function run(name: string, action: Action, words: string[], terminal: Terminal): Promise<number> {
   try {
-    return (await action.run(readWords(action, words), terminal)) ?? exitCodes.done;
+    const read = readWords(action, words);
+    const show = (value: object, ...text: readonly string[]) =>
+      done(terminal, ...(read.has('json') ? [JSON.stringify(value)] : text));
+    return (await action.run(read, { ...terminal, show })) ?? exitCodes.done;
   } catch (error) {
     if (error instanceof UsageError) {
       const message = `${nameOf(action)} ${error.message}; see artseal ${name} --help`;

@@ -35,15 +35,13 @@ export function described(backup: Backup): string[] {
       const skipped = gapLine({ kind: wordIn(Backup_NumberGap_Kind, kind), ...gap });
       return `${skipped} (restored ${restoredAt})`;
     }),
-    ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
+    ...(keys === ''
+      ? []
+      : holdsMasterKeys
+        ? [`it contains the master key of the sandbox (its secrets are encrypted with: ${keys})`]
+        : [`THE MASTER KEY IS NOT IN IT. Only these decrypt its secrets; keep them elsewhere: ${keys}`]),
   ];
 }
-
-const holding = (keys: string): string =>
-  `it contains the master key of the sandbox (its secrets are encrypted with: ${keys})`;
-
-const lacking = (keys: string): string =>
-  `THE MASTER KEY IS NOT IN IT. Only these decrypt its secrets; keep them elsewhere: ${keys}`;
 
 /** Describes skipped numbers. */
 export function gapLine({

@@ -30,7 +30,6 @@ import {
   exitCodes,
   readFlag,
   readRequired,
-  show,
   type Terminal,
   UsageError,
   type Words,
@@ -72,7 +71,7 @@ const take: Action = {
         return factsOfBackup(file, await takeBackup({ dataDir, target, nowMs: Date.now(), progress }));
       },
     });
-    show(words, terminal, writeMessage(BackupSchema, backup), ...described(backup));
+    terminal.show(writeMessage(BackupSchema, backup), ...described(backup));
   },
 };
 
@@ -101,8 +100,8 @@ const rotate: Action = {
       },
     });
     const { file, isNew, removed, broken } = rotated;
-    show(
-      ...([words, terminal, writeMessage(RotationSchema, rotated)] as const),
+    terminal.show(
+      writeMessage(RotationSchema, rotated),
       isNew ? `taken and verified: ${file}` : `not taken: the last one is young enough: ${file}`,
       ...removed.map((name) => `removed: ${name}`),
       ...broken.map((name) => `incomplete backup, look at it and remove it: ${name}`),

@@ -13,7 +13,7 @@ export interface Action {
   /** Flags that it shares with other actions; they follow the usage line. */
   readonly common?: CommonFlags;
   /** Runs the action. Returns the exit code if it is not `done`. */
-  run(words: Words, terminal: Terminal): Promise<number | undefined>;
+  run(words: Words, terminal: Output): Promise<number | undefined>;
 }
 
 /** Optional flags that several actions take. Help and man page describe them once. */
@@ -82,6 +82,12 @@ export interface Terminal {
   readonly showProgress?: (text: string) => void;
 }
 
+/** Where an action reads and writes. */
+export interface Output extends Terminal {
+  /** Prints a value: as JSON with `--json`, otherwise as lines of text. */
+  show(value: object, ...text: readonly string[]): void;
+}
+
 /** The command line is wrong. The message follows the name of the action. */
 export class UsageError extends Error {
   override name = 'UsageError';
@@ -89,12 +95,6 @@ export class UsageError extends Error {
 
 /** Exit codes; `due` means that a check found something to do. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, due: 3 } as const;
-
-/** Prints a value: as JSON with `--json`, otherwise as lines of text. */
-export function show(words: Words, { print }: Terminal, value: object, ...text: readonly string[]): void {
-  if (words.has('json')) print(JSON.stringify(value));
-  else for (const line of text) print(line);
-}
 
 /** The members of an object as lines with aligned values; undefined and null members are left out. */
 export function fieldLines(value: object, width: number): string[] {

@@ -63,18 +63,17 @@ export async function connect(
   env: NodeJS.ProcessEnv,
   options: ConnectionOptions = {},
 ): Promise<Connection> {
-  if (url !== undefined) return connectRemote(url, env);
-  const dataDir = readDataDir(env);
   const untilMs = performance.now() + folderTimeoutMs;
   for (;;) {
-    const served = await connectToServer(dataDir, env);
+    const served = await findServer(url, env);
     if (served !== undefined) return served;
     try {
       return await openFolder(env, options);
     } catch (error) {
       if (!(error instanceof FolderInUse)) throw error;
       if (performance.now() < untilMs) await wait(retryMs);
-      else throw new Error(`${dataDir} is in use, and its server does not respond: see ${hangsPage}.`);
+      else
+        throw new Error(`${readDataDir(env)} is in use, and its server does not respond: see ${hangsPage}.`);
     }
   }
 }

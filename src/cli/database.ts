@@ -3,7 +3,7 @@ import { refuse } from '../config/settings.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { recordRestored } from '../operations/backup/years-since.ts';
 import { forkFirst, gapLine, keysOfBackup, numbersAfterHelp, readNumbersAfter } from './backup-facts.ts';
-import { type Action, type CommandGroup, readInstant, show, UsageError } from './command.ts';
+import { type Action, type CommandGroup, readInstant, UsageError } from './command.ts';
 
 const restored: Action = {
   usage: 'database restored --taken-at TIME [--numbers-after FILING_NO] [--json]',
@@ -29,8 +29,7 @@ const restored: Action = {
       ...{ takenAtMs, nowMs, numbersAfter, random: Math.random },
     });
     const takenAt = utcTimestamp(takenAtMs);
-    show(
-      ...([words, terminal] as const),
+    terminal.show(
       { database: place.url, takenAt, skipped: gaps, isLogPublished: isPublished },
       `recorded that ${place.url} was restored, as of ${takenAt}`,
       ...gaps.map(gapLine),

@@ -7,7 +7,7 @@ import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { planUpgrade } from '../store/sqlite/upgrade.ts';
-import { type Command, exitCodes, show, UsageError } from './command.ts';
+import { type Command, exitCodes, UsageError } from './command.ts';
 
 /** `artseal init` */
 export const init: Command = {
@@ -18,7 +18,7 @@ export const init: Command = {
     'tables in that database, which must exist and have none.',
     'Run it before the first start of a production. A sandbox creates its database when it starts.',
   ],
-  run: async (words, terminal) => {
+  run: async (_, terminal) => {
     const config = readConfig(terminal.env);
     const { environment, currency } = config;
     const { store } = await openRegistry(config, 'NEW');
@@ -31,8 +31,7 @@ export const init: Command = {
     // The file of the encrypting master key, or its name in the settings.
     const masterKeyFile = 'ownFile' in masterKeys ? masterKeys.ownFile : undefined;
     const masterKey = 'keys' in masterKeys ? masterKeys.keys[0]?.name : undefined;
-    show(
-      ...([words, terminal] as const),
+    terminal.show(
       { database, environment, currency, masterKey, masterKeyFile, faults },
       `created ${config.database ? 'the tables in ' : ''}${database}: ${environment}, ${currency}`,
       `master key ${masterKeyFile ?? `${masterKey} of the settings`}: keep a copy elsewhere: without it no secret can be opened`,
@@ -76,15 +75,15 @@ export const upgrade: Command = {
         ...(isDue ? due : [nothing]),
         ...faults.map((fault) => `before artseal serve: ${fault}`),
       ];
-      show(words, terminal, { ...plan, copy, faults }, ...lines);
+      terminal.show({ ...plan, copy, faults }, ...lines);
       return isDue || faults.length > 0 ? exitCodes.due : exitCodes.done;
     }
     await upgradeStore(config, keepsCopy);
     const text = onPostgres
       ? `${database} had schema ${schema} and has schema ${newSchema} now`
       : `${database} has schema ${newSchema}`;
-    show(
-      ...([words, terminal, { database, schema, newSchema, copy }] as const),
+    terminal.show(
+      { database, schema, newSchema, copy },
       onPostgres && !isDue ? nothing : text,
       ...(copy === undefined ? [] : [`copy from before, with schema ${schema}: ${copy}`]),
     );

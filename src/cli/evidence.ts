@@ -5,7 +5,7 @@ import { type Config, readConfig } from '../config/config.ts';
 import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { createCheckpointFile, madeUpOrigin } from '../evidence/log/publication.ts';
 import { openRegistry } from '../operations/registry.ts';
-import { type Action, type CommandGroup, exitCodes, readDuration, show } from './command.ts';
+import { type Action, type CommandGroup, exitCodes, readDuration } from './command.ts';
 import { localActor } from './connection.ts';
 import { type CallSession, calls, present, warnOfUnknown } from './session.ts';
 
@@ -78,11 +78,11 @@ const fork: Action = {
       const plan = await planFork(dependencies);
       if (plan === undefined) {
         const sound = 'the database agrees with the published log: there is nothing to fork';
-        show(words, terminal, { result: 'AGREES' }, sound);
+        terminal.show({ result: 'AGREES' }, sound);
         return exitCodes.done;
       }
       const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
-      show(words, terminal, forkShown(plan, vkey), plan.why, ...described(plan, vkey, config));
+      terminal.show(forkShown(plan, vkey), plan.why, ...described(plan, vkey, config));
       return vkey === undefined ? exitCodes.due : exitCodes.done;
     } finally {
       await store.close();

@@ -4,7 +4,7 @@ import { refuse } from '../config/settings.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
 import { trustedFiles } from '../operations/registry.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
-import { type Command, show, UsageError } from './command.ts';
+import { type Command, UsageError } from './command.ts';
 import { withProgress } from './progress.ts';
 
 /** `artseal move` */
@@ -46,8 +46,7 @@ export const move: Command = {
       (count) => `${count} rows`,
     );
     const total = Object.values(rows ?? {}).reduce((sum, count) => sum + count, 0);
-    show(
-      ...([words, terminal] as const),
+    terminal.show(
       { from, to: target, rows, kept },
       rows === undefined
         ? `${from} was moved to ${target} before`

@@ -2,7 +2,6 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   AdminService,
   type ImportedPartySchema,
-  type ImportPartiesResponse,
   type Party,
   Party_Role,
 } from '../../gen/artseal/v1/admin_pb.ts';
@@ -82,7 +81,9 @@ const importing: Action = {
       rejectViolations(file.violations);
       const counts = await client(AdminService).importParties({ parties: file.parties, dryRun, reason });
       const { added, replaced, unchanged } = counts;
-      show({ added, replaced, unchanged }, countsText(counts, dryRun));
+      const trial = dryRun ? ' (dry run: nothing was written)' : '';
+      const text = `${added} added, ${replaced} replaced, ${unchanged} unchanged${trial}`;
+      show({ added, replaced, unchanged }, text);
       return exitCodes.done;
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
@@ -91,9 +92,6 @@ const importing: Action = {
     }
   }),
 };
-
-const countsText = ({ added, replaced, unchanged }: ImportPartiesResponse, isTrial: boolean): string =>
-  `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (dry run: nothing was written)' : ''}`;
 
 /** A line for each named fault, and one for the others. */
 function faultsOf({ violations, more }: ValidationError, file: PartyFile): string[] {
@@ -183,19 +181,15 @@ function readPartyFile(bytes: Uint8Array, platform: string | undefined): PartyFi
     else addParties(file, value, { place: '', caller: platform, field: '--platform' });
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    addFault(file, lineOf(bytes, error.at), `is invalid: ${error.what}`);
+    file.violations.push({ field: lineOf(bytes, error.at), rule: `is invalid: ${error.what}` });
   }
   return file;
-}
-
-function addFault({ violations }: PartyFile, field: string, rule: string): void {
-  violations.push({ field, rule });
 }
 
 /** Adds the parties under `platforms`. */
 function addPlatforms(file: PartyFile, value: JsonValue): void {
   if (!(value instanceof Map && value.has('platforms')))
-    addFault(file, 'platforms', 'is required without --platform');
+    file.violations.push({ field: 'platforms', rule: 'is required without --platform' });
   for (const [, platforms] of membersOf(file, value, '', ['platforms']))
     for (const [caller, parties] of membersOf(file, platforms, 'platforms')) {
       const place = placeIn('platforms', caller);
@@ -224,13 +218,13 @@ function addParties(file: PartyFile, value: JsonValue, { place, caller, field }:
 /** The members of an object. If names are given, others are faults. */
 function membersOf(file: PartyFile, value: JsonValue, place: string, names?: readonly string[]) {
   if (!(value instanceof Map)) {
-    addFault(file, place, 'must be an object');
+    file.violations.push({ field: place, rule: 'must be an object' });
     return [];
   }
   const isKnown = (name: string) => names?.includes(name) ?? true;
+  const rule = `is unknown here, where there are only ${names?.join(' and ')}`;
   for (const name of value.keys())
-    if (!isKnown(name))
-      addFault(file, placeIn(place, name), `is unknown here, where there are only ${names?.join(' and ')}`);
+    if (!isKnown(name)) file.violations.push({ field: placeIn(place, name), rule });
   return [...value].filter(([name]) => isKnown(name));
 }
 

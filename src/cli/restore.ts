@@ -14,7 +14,7 @@ import {
   numbersAfterHelp,
   readNumbersAfter,
 } from './backup-facts.ts';
-import { type Command, show } from './command.ts';
+import type { Command } from './command.ts';
 import { withProgress } from './progress.ts';
 
 /** `artseal restore` */
@@ -40,8 +40,7 @@ export const restore: Command = {
     );
     const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
     const backup = writeMessage(BackupSchema, factsOfBackup(file, manifest));
-    show(
-      ...([words, terminal] as const),
+    terminal.show(
       { into, backup, skipped: gaps, isLogPublished: isPublished },
       `restored ${into}: ${database.environment}, as of ${takenAt}`,
       `${database.filings} filings, ${database.orders} escrow orders`,

@@ -4,7 +4,7 @@ import { retentionYears } from '../domain/filing.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
 import { copiesOf } from '../store/sqlite/upgrade.ts';
-import { type Action, type CommandGroup, show, type Terminal, type Words } from './command.ts';
+import type { Action, CommandGroup, Output, Terminal, Words } from './command.ts';
 import { type CallSession, callFlags, itemsOf, withService } from './session.ts';
 
 const purge: Action = {
@@ -20,8 +20,7 @@ const purge: Action = {
   run: async (words, terminal) => {
     if (words.has('erase')) return erase(words, terminal);
     const { years, recordedUpTo } = await withService(words, terminal, countExpired);
-    show(
-      ...([words, terminal] as const),
+    terminal.show(
       { erased: false, recordedUpTo, ...totalOf(years), years },
       ...years.map(yearLine),
       `to erase, recorded up to ${recordedUpTo}: ${totalText(years)}`,
@@ -32,13 +31,13 @@ const purge: Action = {
 };
 
 /** Erases, rewrites the database if no server runs, and shows which files may still hold erased texts. */
-async function erase(words: Words, terminal: Terminal): Promise<undefined> {
+async function erase(words: Words, terminal: Output): Promise<undefined> {
   const years = await withService(words, terminal, eraseExpired);
   // Shown before the rewriting, which can fail.
   const lines = [...years.map(yearLine), `erased: ${totalText(years)}`];
   if (!words.has('json')) for (const line of lines) terminal.print(line);
   const { left, text } = leftBy(words, terminal);
-  show(words, terminal, { erased: true, ...totalOf(years), years, left }, ...text, backupsLeft);
+  terminal.show({ erased: true, ...totalOf(years), years, left }, ...text, backupsLeft);
 }
 
 /** `artseal retention` */

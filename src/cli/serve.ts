@@ -4,6 +4,7 @@ import type { App } from '../app/app.ts';
 import { type Config, type LogFormat, readServingConfig, unknownSettings } from '../config/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
 import { exampleArtwork } from '../domain/example.ts';
+import { errorText } from '../lib/file-errors.ts';
 import { buildInfo, commandName } from '../packaging/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
 import { createLogOutput, type LogOutput, textOfLine } from '../telemetry/log-output.ts';
@@ -110,23 +111,21 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   }
 }
 
-/** Opens traces if the environment enables them. If that fails, the service runs without. */
+/**
+ * Opens traces if the standard variables of OpenTelemetry enable them: an endpoint is set, and traces are not turned off. If that
+ * fails, the service runs without.
+ */
 async function tracesFor(env: NodeJS.ProcessEnv, log: Logger): Promise<Traces | undefined> {
-  if (!wantsTraces(env)) return undefined;
+  const isNamed = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none';
+  if (!isNamed || isOff) return undefined;
   const { openTraces } = await import('../telemetry/traces/traces.ts');
   try {
     return openTraces(env, log);
   } catch (error) {
-    log.error({ why: error instanceof Error ? error.message : String(error) }, 'calls are not traced');
+    log.error({ why: errorText(error) }, 'calls are not traced');
     return undefined;
   }
-}
-
-/** Whether the standard variables of OpenTelemetry enable traces: an endpoint is set, and traces are not turned off. */
-function wantsTraces(env: NodeJS.ProcessEnv): boolean {
-  const isNamed = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none';
-  return Boolean(isNamed) && !isOff;
 }
 
 /** The first and the second signal to stop. */
@@ -159,15 +158,12 @@ async function welcome(
   if (!provider.movesMoney) print(`All calls in a row: ${commandName} demo`);
 }
 
-/** The variable with the socket of a systemd that waits for the start (`Type=notify`). */
-const systemdSocket = 'NOTIFY_SOCKET';
-
 /**
  * Notifies systemd that the service is ready, if it waits. Node has no Unix datagram sockets, so `systemd-notify` sends it and
  * the unit needs `NotifyAccess=all`. Rejects if that program fails.
  */
 async function notifyReady(env: NodeJS.ProcessEnv): Promise<void> {
-  if (env[systemdSocket] === undefined) return;
+  if (env.NOTIFY_SOCKET === undefined) return;
   const { execFile } = await import('node:child_process');
   const { promisify } = await import('node:util');
   await promisify(execFile)('systemd-notify', ['--ready'], { env });

@@ -3,7 +3,14 @@ import type { Client } from '@connectrpc/connect';
 import { pageSize } from '../api/services/paging.ts';
 import { readTimeZone, unknownSettings } from '../config/config.ts';
 import { utcTimestamp } from '../domain/utc.ts';
-import { type Action, type CommonFlags, readInstant, show, type Terminal, type Words } from './command.ts';
+import {
+  type Action,
+  type CommonFlags,
+  type Output,
+  readInstant,
+  type Terminal,
+  type Words,
+} from './command.ts';
 import {
   type Connection,
   type ConnectionOptions,
@@ -22,22 +29,17 @@ export const callFlags: CommonFlags = {
 };
 
 /** A connection to the service, for the duration of a command, and the words of the command line. */
-export interface CallSession {
+export interface CallSession extends Omit<Output, 'showProgress'> {
   readonly words: Words;
-  readonly env: NodeJS.ProcessEnv;
   client<S extends DescService>(service: S): Client<S>;
   /** `--reason`, or an empty text. */
   readonly reason: string;
-  /** Prints a value: as JSON with `--json`, otherwise as lines of text. */
-  show(value: object, ...text: readonly string[]): void;
   /** Shows all items of a list, which is read page by page; `name` is their member in a page. */
   showAll<Name extends string, Item>(
     name: Name,
     read: ReadPage<Name, Item>,
     showItem: (item: Item, session: CallSession) => void,
   ): Promise<undefined>;
-  print(line: string): void;
-  printError(line: string): void;
 }
 
 /** The part of a list request that selects a page. */
@@ -60,21 +62,19 @@ export const calls = (
 /** Runs `work`, whose first call connects to the service, and returns its result once the connection is closed. */
 export async function withService<Result>(
   words: Words,
-  terminal: Terminal,
+  terminal: Output,
   work: (session: CallSession) => Promise<Result>,
   options?: ConnectionOptions,
 ): Promise<Result> {
-  const { env, print, printError } = terminal;
   warnOfUnknown(terminal);
   let connecting: Promise<Connection> | undefined;
   const connection = () => {
-    connecting ??= connectToService(words.text('url'), env, options);
+    connecting ??= connectToService(words.text('url'), terminal.env, options);
     return connecting;
   };
   const session: CallSession = {
-    ...{ words, env, print, printError, reason: words.text('reason') ?? '' },
+    ...{ ...terminal, words, reason: words.text('reason') ?? '' },
     client: (service) => clientOf(service, connection),
-    show: (value, ...lines) => show(words, terminal, value, ...lines),
     showAll: async (name, read, showItem) => {
       for await (const item of itemsOf(name, read)) showItem(item, session);
     },

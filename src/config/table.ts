@@ -34,10 +34,8 @@ const asItIs = (text: string): string => text;
 const yesOrNo = oneOf([true, false], (is) => (is ? 'yes' : 'no'));
 const nameInHelp = ({ name, movesMoney }: ProviderKind) => (movesMoney ? name : `${name} (sandbox only)`);
 
-/** A file that is read at the start, or when it changes (`watchesFile`); `isPublic` if everybody may read it. */
+/** A file that is read at the start, and that everybody may read. */
 const publicFile = { namesFile: true, isPublic: true } as const;
-const watchedFile = { watchesFile: true } as const;
-const watchedPublicFile = { watchesFile: true, isPublic: true } as const;
 const secret = { secret: true } as const;
 
 /** A row of the table: variable, how its text is read, its line in the help, and if it has one, its default. */
@@ -47,6 +45,14 @@ const row = <Value>(
   meaning: string,
   more: Partial<Pick<Setting, 'fallback' | 'namesFile' | 'watchesFile' | 'isPublic' | 'secret'>> = {},
 ): Setting<Value> => ({ variable, fallback: '', read, meaning, ...more });
+
+/** The row of a file that is read when it is needed, and again when it changes. */
+const watchedFile = (variable: `ARTSEAL_${string}`, meaning: string) =>
+  row(variable, asItIs, meaning, { watchesFile: true });
+
+/** The row of such a file that everybody may read. */
+const watchedPublicFile = (variable: `ARTSEAL_${string}`, meaning: string) =>
+  row(variable, asItIs, meaning, { watchesFile: true, isPublic: true });
 
 /** The settings of every deployment, whatever its payment provider. */
 export const settings = {
@@ -59,41 +65,25 @@ export const settings = {
   publicAddress: row('ARTSEAL_PUBLIC_ADDR', parseAddress, 'listen address of the public API: signed REST', {
     fallback: '127.0.0.1:8080',
   }),
-  publicTlsCert: row(
+  publicTlsCert: watchedPublicFile(
     'ARTSEAL_PUBLIC_TLS_CERT',
-    asItIs,
     'PEM file: certificate and chain of the public API, read again when it changes',
-    watchedPublicFile,
   ),
-  publicTlsKey: row(
-    'ARTSEAL_PUBLIC_TLS_KEY',
-    asItIs,
-    'PEM file: its private key, without a passphrase',
-    watchedFile,
-  ),
+  publicTlsKey: watchedFile('ARTSEAL_PUBLIC_TLS_KEY', 'PEM file: its private key, without a passphrase'),
   internalAddress: row(
     'ARTSEAL_INTERNAL_ADDR',
     parseInternalAddress,
     'listen address of the internal API: Connect, gRPC, gRPC-Web; or unix:/path for a Unix socket',
     { fallback: '127.0.0.1:8081' },
   ),
-  internalTlsCert: row(
+  internalTlsCert: watchedPublicFile(
     'ARTSEAL_INTERNAL_TLS_CERT',
-    asItIs,
     'PEM file: certificate and chain of the internal API, read again when it changes',
-    watchedPublicFile,
   ),
-  internalTlsKey: row(
-    'ARTSEAL_INTERNAL_TLS_KEY',
-    asItIs,
-    'PEM file: its private key, without a passphrase',
-    watchedFile,
-  ),
-  internalTlsClientCa: row(
+  internalTlsKey: watchedFile('ARTSEAL_INTERNAL_TLS_KEY', 'PEM file: its private key, without a passphrase'),
+  internalTlsClientCa: watchedPublicFile(
     'ARTSEAL_INTERNAL_TLS_CLIENT_CA',
-    asItIs,
     'PEM file: authorities of client certificates, which internal clients then need beside their token',
-    watchedPublicFile,
   ),
   trustedProxies: row(
     'ARTSEAL_TRUSTED_PROXIES',
@@ -115,30 +105,19 @@ export const settings = {
     'database on PostgreSQL, postgres://USER@HOST/DATABASE, without a password; unset: artseal.db in ARTSEAL_DATA_DIR',
     secret,
   ),
-  databasePassword: row(
+  databasePassword: watchedFile(
     'ARTSEAL_DATABASE_PASSWORD_FILE',
-    asItIs,
     'file: password of that user, read again at each connection',
-    watchedFile,
   ),
-  databaseCa: row(
+  databaseCa: watchedPublicFile(
     'ARTSEAL_DATABASE_CA_FILE',
-    asItIs,
     'PEM file: authorities of the certificate of PostgreSQL, in place of the public ones',
-    watchedPublicFile,
   ),
-  databaseCertificate: row(
+  databaseCertificate: watchedPublicFile(
     'ARTSEAL_DATABASE_CERTIFICATE_FILE',
-    asItIs,
     'PEM file: client certificate for PostgreSQL',
-    watchedPublicFile,
   ),
-  databaseKey: row(
-    'ARTSEAL_DATABASE_KEY_FILE',
-    asItIs,
-    'PEM file: its private key, without a passphrase',
-    watchedFile,
-  ),
+  databaseKey: watchedFile('ARTSEAL_DATABASE_KEY_FILE', 'PEM file: its private key, without a passphrase'),
   timeZone: row(
     'ARTSEAL_TIME_ZONE',
     parseTimeZone,

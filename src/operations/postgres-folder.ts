@@ -21,7 +21,12 @@ export async function openInFolder(place: PostgresPlace, options: StoreOptions):
   if (opening !== 'EXISTING') createDataFolder(resolve(dataDir));
   const lock = lockExisting(dataDir, lockTimeoutMs);
   try {
-    refuseOwnDatabase(dataDir);
+    const file = databaseFile(dataDir);
+    if (existsSync(file))
+      throw new DatabaseError(
+        `ARTSEAL_DATABASE_URL is set, and ${file} is there: run artseal move to move it to PostgreSQL, or unset ` +
+          'ARTSEAL_DATABASE_URL to use it.',
+      );
     if (readMoveRecord(dataDir) !== undefined) {
       const { settleStamp } = await import('../store/move/move.ts');
       await settleStamp(dataDir, place);
@@ -69,16 +74,6 @@ function lockExisting(dataDir: string, timeoutMs?: number) {
         'or run artseal init.',
     );
   return lockFolder(resolve(dataDir), timeoutMs);
-}
-
-/** Throws DatabaseError if the folder has a database on SQLite, which is served then. */
-function refuseOwnDatabase(dataDir: string): void {
-  const file = databaseFile(dataDir);
-  if (existsSync(file))
-    throw new DatabaseError(
-      `ARTSEAL_DATABASE_URL is set, and ${file} is there: run artseal move to move it to PostgreSQL, or unset ` +
-        'ARTSEAL_DATABASE_URL to use it.',
-    );
 }
 
 /** Throws DatabaseError if the database is empty and the folder belongs to another one. */

@@ -1,6 +1,5 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { logCheckpoint } from '../../store/engine/schema.ts';
@@ -11,18 +10,13 @@ import { databaseName, folderLockName, unfinishedRestoreName } from '../../store
 import { recordRestorationIn } from '../../store/sqlite/restoration.ts';
 import { BackupError, type Manifest, type Progress } from './manifest.ts';
 import { faultsOf, openBackup } from './verify.ts';
-import { yearsSince } from './years-since.ts';
+import { type RestoredBackup, yearsSince } from './years-since.ts';
 
 /** Which backup is restored, where, and which numbers are left out. */
-export interface RestoreOrder {
+export interface RestoreOrder extends Omit<RestoredBackup, 'takenAtMs' | 'filingYears'> {
   readonly file: string;
   /** A folder that is empty or not there. */
   readonly into: string;
-  readonly nowMs: number;
-  /** That of the deployment. */
-  readonly calendar: Calendar;
-  /** The last filing number that was given out, AS-<year>-<6 digits>; undefined if unknown. */
-  readonly numbersAfter: string | undefined;
   /** From 0 to 1. */
   readonly random: () => number;
   readonly progress: Progress;

@@ -30,11 +30,6 @@ export interface Rotated {
   readonly broken: string[];
 }
 
-interface Kept {
-  readonly name: string;
-  readonly sequence: number;
-}
-
 /** The number says which backup is the oldest, even if the clock was wrong. */
 const namePattern = /^artseal-(\d{6,12})-\d{8}T\d{6}Z\.tar$/;
 const sequenceDigits = 6;
@@ -83,7 +78,7 @@ async function rotate(
     const file = join(folder, last.name);
     if (file === verified) return { file, takenAt: last.takenAt, isNew: false, removed: [], broken };
   }
-  const name = nameOf(nextSequence(folder), order.nowMs);
+  const name = nameOf((keptIn(folder).at(-1)?.sequence ?? 0) + 1, order.nowMs);
   const takenAt = await takeVerified(order, folder, name);
   const removed = [...whole.map((kept) => kept.name), name].slice(0, -keep);
   for (const old of removed) rmSync(join(folder, old));
@@ -102,20 +97,18 @@ async function takeVerified(
   try {
     const { takenAt } = await takeBackup({ ...order, target });
     const { faults } = await verifyBackup(target, order.progress, partial);
-    renameSync(target, join(folder, faults.length === 0 ? name : damagedName));
+    const file = join(folder, faults.length === 0 ? name : damagedName);
+    renameSync(target, file);
     syncFolder(folder);
-    if (faults.length > 0) throw damaged(join(folder, damagedName), faults);
+    if (faults.length > 0)
+      throw new BackupError(
+        `the new backup is damaged, so no earlier one was removed: ${firstOf(faults)}. It is kept as ${file}: ` +
+          'see docs/operate/incidents/record-changed.md.',
+      );
     return takenAt;
   } finally {
     rmSync(target, { force: true });
   }
-}
-
-function damaged(file: string, faults: readonly string[]): BackupError {
-  return new BackupError(
-    `the new backup is damaged, so no earlier one was removed: ${firstOf(faults)}. It is kept as ${file}: ` +
-      'see docs/operate/incidents/record-changed.md.',
-  );
 }
 
 /** Whether a backup is younger than `everyMs`. One with a time ahead of the clock is not. */
@@ -125,21 +118,21 @@ function isYoung(takenAt: string, nowMs: number, everyMs: number): boolean {
 }
 
 async function inspect(folder: string) {
-  const whole: (Kept & { readonly takenAt: string })[] = [];
+  const whole: { readonly name: string; readonly takenAt: string }[] = [];
   const broken: string[] = [];
-  for (const kept of keptIn(folder)) {
+  for (const { name } of keptIn(folder)) {
     try {
-      const { manifest } = await openBackup(join(folder, kept.name));
-      whole.push({ ...kept, takenAt: manifest.takenAt });
+      const { manifest } = await openBackup(join(folder, name));
+      whole.push({ name, takenAt: manifest.takenAt });
     } catch {
-      broken.push(kept.name);
+      broken.push(name);
     }
   }
   return { whole, broken };
 }
 
 /** The files of a folder with the name of a backup, the oldest first. */
-function keptIn(folder: string): readonly Kept[] {
+function keptIn(folder: string) {
   return readdirSync(folder)
     .flatMap((name) => {
       const [, digits] = namePattern.exec(name) ?? [];
@@ -147,8 +140,6 @@ function keptIn(folder: string): readonly Kept[] {
     })
     .sort((one, other) => one.sequence - other.sequence);
 }
-
-const nextSequence = (folder: string): number => (keptIn(folder).at(-1)?.sequence ?? 0) + 1;
 
 function nameOf(sequence: number, nowMs: number): string {
   const time = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');

@@ -117,19 +117,17 @@ const usedOf = (used: number, of: number, what: string) => ({
 function checkRestoration(restoration: Restoration | undefined, nowMs: number): Finding[] {
   const { ok, warning, fault } = findingsOf('restored');
   if (restoration === undefined) return [];
-  if (restoration.servedAtS === undefined)
+  const { servedAtS } = restoration;
+  if (servedAtS === undefined)
     return [
       warning(
         'it was restored from a backup and not served since: signed calls are rejected for five minutes after the first ' +
           'start; serve no other folder that was restored',
       ),
     ];
-  const untilS = rejectedThroughS(restoration.servedAtS);
-  const finding =
-    Math.floor(nowMs / 1_000) > untilS
-      ? ok('it was restored from a backup, and signed calls are accepted again')
-      : fault(
-          `signed calls are rejected until ${acceptedFrom(untilS)}, since it was restored from a backup: wait`,
-        );
-  return [finding];
+  const untilS = rejectedThroughS(servedAtS);
+  if (Math.floor(nowMs / 1_000) > untilS)
+    return [ok('it was restored from a backup, and signed calls are accepted again')];
+  const since = 'since it was restored from a backup: wait';
+  return [fault(`signed calls are rejected until ${acceptedFrom(untilS)}, ${since}`)];
 }

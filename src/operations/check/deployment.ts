@@ -206,13 +206,13 @@ async function checkWebhooks({ webhooks }: Config): Promise<Finding> {
 
 /** Checks the regular backups by the rules of the server's log and metrics. */
 async function checkBackups(config: Config, nowMs: number): Promise<Finding> {
-  const { ok, warning, fault, unchecked } = findingsOf('backup');
+  const { ok, unchecked, ...problems } = findingsOf('backup');
   const { dataDir, environment, database, backups } = config;
   if (database !== undefined) return unchecked(postgresBackups);
   const terms = { dataDir, isRequired: environment === 'production', ...backups };
   const standing = await readStanding(terms);
   const problem = findProblem(standing, terms, nowMs);
-  if (problem !== undefined) return problem.level === 'fault' ? fault(problem.text) : warning(problem.text);
+  if (problem !== undefined) return problems[problem.level](problem.text);
   const { last } = standing;
   return last === undefined
     ? ok('none are taken regularly, which a sandbox does not need')
