@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { RegularBackups } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { every } from '../../lib/timing.ts';
 import type { BackupCommands } from './commands.ts';
 import type { Rotated } from './rotate.ts';
 
@@ -20,39 +21,33 @@ export type BackupSchedule = ReturnType<typeof startBackups>;
 export function startBackups(takeIfOld: TakeIfOld, everyMs: number, clock: Clock, log: Logger) {
   const cancellation = new AbortController();
   let failure: string | undefined;
-  let cancel = () => {};
-  let underWay = Promise.resolve();
+  let nextMs = everyMs;
 
-  async function run(): Promise<void> {
-    let nextMs = Math.min(everyMs, retryMs);
+  async function take(): Promise<void> {
+    nextMs = Math.min(everyMs, retryMs);
     try {
       const { file, takenAt, isNew, removed, broken } = await takeIfOld(cancellation.signal);
       failure = undefined;
       if (isNew) log.info({ file, removed }, 'a backup was taken');
       for (const name of broken) log.warn({ file: name }, 'an incomplete backup: look at it and remove it');
-      nextMs = isNew ? everyMs : Math.max(0, Date.parse(takenAt) + everyMs - clock.nowMs());
+      const leftMs = Math.max(0, Date.parse(takenAt) + everyMs - clock.nowMs());
+      nextMs = isNew ? everyMs : Math.min(leftMs, everyMs);
     } catch (error) {
       if (cancellation.signal.aborted) return;
       failure = error instanceof Error ? error.message : String(error);
       log.error({ reason: failure }, 'no backup could be taken; it is tried again');
     }
-    cancel = clock.after(Math.min(nextMs, everyMs), start);
   }
 
-  function start(): void {
-    underWay = run();
-  }
-
-  start();
+  const repetition = every(clock, () => nextMs, take);
+  void repetition.start();
   return {
     /** Why the last attempt failed; undefined if it succeeded. */
     failure: () => failure,
     /** Stops, and cancels a backup that is being taken. */
-    stop: async () => {
-      cancel();
+    stop: () => {
       cancellation.abort();
-      await underWay;
-      cancel();
+      return repetition.stop();
     },
   };
 }
