@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { type Config, faultsForServing, settings } from '../config/config.ts';
 import { openKeyRing } from '../config/master-key.ts';
 import { providers } from '../config/payment-providers.ts';
@@ -7,10 +8,14 @@ import { ConfigError, refuse } from '../config/settings.ts';
 import type { Clock } from '../domain/clock.ts';
 import { checkpointFileName, requiredOrigin } from '../evidence/log/publication.ts';
 import { markFileName } from '../evidence/log/verification.ts';
-import { createIssuance, type Issuance } from '../keys/issuance.ts';
-import { createReplaceableKeyRing, type ReplaceableKeyRing } from '../keys/key-ring.ts';
+import { createIssuance } from '../keys/issuance.ts';
+import { createReplaceableKeyRing } from '../keys/key-ring.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import { errorText } from '../lib/file-errors.ts';
+import { DatabaseError } from '../store/engine/failure.ts';
+import { createFolder } from '../store/sqlite/durable-files.ts';
+import { lockFolder } from '../store/sqlite/folder-lock.ts';
 import {
   databaseFile,
   databaseFiles,
@@ -18,24 +23,12 @@ import {
   unfinishedRestoreName,
   withSqliteFiles,
 } from '../store/sqlite/location.ts';
-import {
-  type Execute,
-  executorOf,
-  type PostgresPlace,
-  type Store,
-  type StoreOptions,
-} from '../store/store.ts';
-import { inFolder, openInFolder } from './postgres-folder.ts';
+import { readMoveRecord } from '../store/sqlite/move-record.ts';
+import { executorOf, type PostgresPlace, type Store, type StoreOptions } from '../store/store.ts';
 import { removeServingRecord, servingRecordName } from './serving-record.ts';
 
 /** The parts that work on the database, without a listener, as commands need them. */
-export interface Registry {
-  readonly store: Store;
-  /** Executes commands on the store. */
-  readonly execute: Execute;
-  readonly keyRing: ReplaceableKeyRing;
-  readonly issuance: Issuance;
-}
+export type Registry = Awaited<ReturnType<typeof openRegistry>>;
 
 /**
  * Files that are only made beside a complete database. The master key is not among them: an operator may put it there
@@ -135,7 +128,7 @@ export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
   { clock = systemClock, isStoreInThisThread = true, isMasterKeyLost = false }: RegistryOptions = {},
-): Promise<Registry> {
+) {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
   const options = {
@@ -150,12 +143,7 @@ export async function openRegistry(
     // That of a process that crashed: what it left was checked.
     removeServingRecord(dataDir);
     if (!isMasterKeyLost) await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
-    return {
-      store,
-      execute,
-      keyRing,
-      issuance: createIssuance({ execute, keyRing, environment, clock }),
-    };
+    return { store, execute, keyRing, issuance: createIssuance({ execute, keyRing, environment, clock }) };
   } catch (error) {
     await store.close();
     throw error;
@@ -172,7 +160,12 @@ export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<
   const { environment, currency, dataDir, database } = config;
   if (database !== undefined) {
     const { upgradeDatabase } = await import('../store/postgres/inspection.ts');
-    await inFolder(dataDir, () => upgradeDatabase(database));
+    const lock = lockExisting(dataDir);
+    try {
+      await upgradeDatabase(database);
+    } finally {
+      lock.release();
+    }
     return;
   }
   const { openDatabase } = await import('../store/sqlite/database.ts');
@@ -199,4 +192,78 @@ async function openStore(
   }
   const { openThreadedStore } = await import('../store/sqlite/threaded-store.ts');
   return openThreadedStore(options);
+}
+
+// A deployment on PostgreSQL keeps its other files in the data folder: the published checkpoint, the admin
+// socket, and in a sandbox its credentials and its master key. As on SQLite, one process at a time uses the
+// folder.
+
+/**
+ * Opens the store on PostgreSQL, and locks the data folder until it is closed. It creates the folder if it
+ * may make the tables. Throws FolderInUse and DatabaseError.
+ */
+async function openInFolder(place: PostgresPlace, options: StoreOptions): Promise<Store> {
+  const { dataDir, opening, environment, currency, lockTimeoutMs } = options;
+  if (opening !== 'EXISTING') createDataFolder(resolve(dataDir));
+  const lock = lockExisting(dataDir, lockTimeoutMs);
+  try {
+    const file = databaseFile(dataDir);
+    if (existsSync(file))
+      throw new DatabaseError(
+        `ARTSEAL_DATABASE_URL is set, and ${file} is there: run artseal move to move it to PostgreSQL, or unset ` +
+          'ARTSEAL_DATABASE_URL to use it.',
+      );
+    if (readMoveRecord(dataDir) !== undefined) {
+      const { settleStamp } = await import('../store/move/move.ts');
+      await settleStamp(dataDir, place);
+    }
+    await refuseLost(place, options);
+    const { openPostgresStore } = await import('../store/postgres/store.ts');
+    const store = await openPostgresStore({ place, environment, currency, opening });
+    return {
+      ...store,
+      close: async () => {
+        await store.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function createDataFolder(folder: string): void {
+  try {
+    createFolder(folder);
+  } catch (error) {
+    throw new DatabaseError(
+      `${folder} cannot be used: ${errorText(error)}; ARTSEAL_DATA_DIR must name a folder that this user can write.`,
+    );
+  }
+}
+
+function lockExisting(dataDir: string, timeoutMs?: number) {
+  if (!existsSync(dataDir))
+    throw new DatabaseError(
+      `there is no folder ${resolve(dataDir)}: set ARTSEAL_DATA_DIR to the folder of this deployment, ` +
+        'or run artseal init.',
+    );
+  return lockFolder(resolve(dataDir), timeoutMs);
+}
+
+/** Throws DatabaseError if the database is empty and the folder belongs to another one. */
+async function refuseLost(
+  place: PostgresPlace,
+  { dataDir, opening, madeLater = [] }: StoreOptions,
+): Promise<void> {
+  if (opening === 'EXISTING') return;
+  const proof = madeLater.find((name) => existsSync(join(dataDir, name)));
+  if (proof === undefined) return;
+  const { isEmpty } = await import('../store/postgres/inspection.ts');
+  if (await isEmpty(place))
+    throw new DatabaseError(
+      `the database of ARTSEAL_DATABASE_URL has no tables, but ${proof} is in ${resolve(dataDir)}, which ` +
+        'belongs to another database: name that one, or use an empty folder.',
+    );
 }
