@@ -1,10 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { type Backup, Backup_NumberGap_Kind, BackupSchema } from '../../gen/artseal/v1/backup_pb.ts';
-import { checkFilingNumber, filingNumber } from '../domain/filing.ts';
+import { filingNumber } from '../domain/filing.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import type { Manifest } from '../operations/backup/manifest.ts';
 import type { NumberGap } from '../store/handlers/restorations.ts';
-import { UsageError, type Words } from './command.ts';
 import { wordIn } from './session.ts';
 
 /** What a backup contains, as BackupService returns it. */
@@ -54,31 +53,3 @@ export function gapLine({
     ? `skipped: ${filingNumber(year, after + 1)} to ${filingNumber(year, through)}`
     : `skipped: ${through - after} escrow ids of ${year}`;
 }
-
-/** The help of `--numbers-after`. */
-export const numbersAfterHelp: readonly string[] = [
-  '--numbers-after AS-2026-000123  is the last filing number that was given out, as platforms and logs know it. Without it the',
-  '                                new numbers begin after a gap that no service can have filled.',
-];
-
-/** Reads the last filing number that was given out; undefined without the flag. Throws UsageError. */
-export function readNumbersAfter(words: Words): string | undefined {
-  const numbersAfter = words.text('numbers-after');
-  if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
-    throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
-  return numbersAfter;
-}
-
-/** What to do about access after a restore. */
-export const keysOfBackup =
-  'keys, tokens and suspensions are those of the backup: revoke and suspend again what was changed since';
-
-/**
- * What to do about an evidence log that may have been published further than the backup. `keepFile` says what to do with the
- * checkpoint file; `env` is what stands before the command.
- */
-export const forkFirst = (keepFile: string, env: string): string[] => [
-  'the evidence log was published, and serve rejects a registry that lacks published leaves:',
-  `${keepFile}. If artseal check then prints a fault for the evidence log, run`,
-  `${env}artseal evidence fork: it says what is wrong, and with --accept begins a new log that names the last checkpoint`,
-];
