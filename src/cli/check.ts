@@ -36,13 +36,9 @@ export const check: Command = {
 /** The findings of a remote server about itself. */
 async function* findingsOfServer(url: string, env: NodeJS.ProcessEnv): AsyncGenerator<Finding> {
   const connection = connectRemote(url, env);
-  try {
-    const findings = clientOf(MaintenanceService, async () => connection).check({});
-    for await (const { level, part, text } of findings)
-      yield { level: wordIn(CheckResponse_Level, level).toLowerCase() as Finding['level'], part, text };
-  } finally {
-    await connection.close();
-  }
+  const findings = clientOf(MaintenanceService, async () => connection).check({});
+  for await (const { level, part, text } of findings)
+    yield { level: wordIn(CheckResponse_Level, level).toLowerCase() as Finding['level'], part, text };
 }
 
 function findingLine({ level, part, text }: Finding): string {

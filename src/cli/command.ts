@@ -127,7 +127,6 @@ export interface Part {
 /** `[` if optional, then `--flag`, `--flag VALUE`, `--flag VALUE...` if repeatable, or `WORD`. */
 const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\].]*)(\.\.\.)?)?|([A-Z][A-Z_]*))/g;
 
-/** Explains required flags. */
 const whyRequired: Readonly<Record<string, string>> = { reason: ' (the audit log keeps it)' };
 
 /**
@@ -161,7 +160,11 @@ function match(parts: readonly Part[], args: string[]): { given: Map<string, str
   const given = new Map<string, string[]>();
   const faults: string[] = [];
   const surplus: string[] = [];
-  for (const token of tokensOf(args, flags)) {
+  const options: Record<string, { type: 'boolean' | 'string' }> = {};
+  for (const [name, { value }] of flags) options[name] = { type: value === undefined ? 'boolean' : 'string' };
+  // Not strict: all faults are reported at once, in the words of the usage line.
+  const { tokens } = parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true });
+  for (const token of tokens) {
     if (token.kind === 'option') {
       const fault = faultOf(token, flags.get(token.name), given.has(token.name));
       if (fault !== undefined) faults.push(fault);
@@ -249,21 +252,15 @@ export function partsOf({ usage, common }: Pick<Action, 'usage' | 'common'>): Pa
   );
 }
 
-/** Not strict: `match` reports all faults at once, in the words of the usage line. */
-function tokensOf(args: string[], flags: ReadonlyMap<string, Part>) {
-  const options = Object.fromEntries(
-    [...flags].map(([name, { value }]) => [
-      name,
-      { type: value === undefined ? ('boolean' as const) : ('string' as const) },
-    ]),
-  );
-  return parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true }).tokens;
+/** An argument that parseArgs reads as a flag. */
+interface FlagToken {
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
 }
 
-type OptionToken = Extract<ReturnType<typeof tokensOf>[number], { readonly kind: 'option' }>;
-
 function faultOf(
-  { rawName, value, inlineValue }: OptionToken,
+  { rawName, value, inlineValue }: FlagToken,
   flag: Part | undefined,
   isRepeated: boolean,
 ): string | undefined {

@@ -78,7 +78,6 @@ export const escrow: CommandGroup = {
   details: ['A running server carries out a decision at once, a stopped one when it starts.'],
 };
 
-/** Reads the decision. Throws UsageError. */
 function decisionOf(words: Words) {
   const [chosen, ...more] = Object.entries(decisions).filter(([flag]) => words.has(flag));
   if (chosen === undefined) throw new UsageError(`needs one of ${flagList}`);

@@ -66,7 +66,6 @@ export function listing(tasks: readonly Task[]): string[] {
   ];
 }
 
-/** The lines on each setting. */
 function settingLines(): string[] {
   const width = Math.max(...allSettings.map(({ variable }) => variable.length));
   return allSettings.map(

@@ -57,7 +57,6 @@ const rotate: Action = {
   }),
 };
 
-/** An action that sets the status of a key. */
 function setting(word: string, method: 'suspendKey' | 'resumeKey' | 'revokeKey', detail: string): Action {
   return {
     usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,

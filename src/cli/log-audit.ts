@@ -100,7 +100,6 @@ function readNumber(words: Words): string | undefined {
   throw new UsageError(`takes --number as in AS-2026-000001, not '${number}'`);
 }
 
-/** The result of an audit. */
 interface Audited {
   readonly report: AuditReport;
   /** The cosignatures of the checkpoint, and the time stamp of --stamped. */
@@ -277,7 +276,6 @@ function printLines({ report, attested, records }: Audited, { print, printError 
   for (const { what } of findings) printError(`warning: ${what}`);
 }
 
-/** Counts log events by kind. */
 function countsOf(logEvents: readonly LoggedEvent[]): string {
   const kinds = Map.groupBy(logEvents, ({ event }) => event);
   return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');

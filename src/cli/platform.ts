@@ -45,7 +45,6 @@ const set: Action = {
   }),
 };
 
-/** An action that sets the status of a platform. */
 function setting(
   word: string,
   method: 'suspendPlatform' | 'resumePlatform',
@@ -145,7 +144,7 @@ const usageColumns = ['name', 'tier', 'status', 'month', 'calls', 'monthlyQuota'
 
 type Usage = ReturnType<typeof shown> & ReturnType<typeof countedOf>;
 
-const usageHead = tableLine('month', 'calls', 'quota', 'left', 'platform');
+const usageHead = tableLine('month', 'platform', 'calls', 'quota', 'left');
 
 /** Shows a usage as a line of CSV, of JSON, or of the table. */
 function showUsage(usage: Usage, { words, show }: CallSession): void {
@@ -155,14 +154,12 @@ function showUsage(usage: Usage, { words, show }: CallSession): void {
     usage,
     words.has('csv')
       ? csvLine(usageColumns.map((column) => usage[column]))
-      : tableLine(month, calls, monthlyQuota, left, platform),
+      : tableLine(month, platform, calls, monthlyQuota, left),
   );
 }
 
-function tableLine(month: string, ...columns: readonly (number | string)[]): string {
-  const name = columns.at(-1);
-  const numbers = columns.slice(0, -1).map((number) => String(number).padStart(9));
-  return [month.padEnd(7), ...numbers, name].join('  ');
+function tableLine(month: string, name: string, ...numbers: readonly (number | string)[]): string {
+  return [month.padEnd(7), ...numbers.map((number) => String(number).padStart(9)), name].join('  ');
 }
 
 /**

@@ -94,35 +94,18 @@ const yearLine = (year: Year): string =>
 
 const backupsLeft = 'backups have the erased texts until they are rotated out';
 
-/** The files that may still hold erased texts, and what to do about them. */
-interface Left {
-  /** Null for a remote server and PostgreSQL: unknown. */
-  readonly left: readonly string[] | null;
-  readonly text: readonly string[];
-}
-
-const remote: Left = {
-  left: null,
-  text: [
-    'unused parts of the database of the server may hold erased texts: on its machine, stop it and run this again',
-  ],
-};
-
-const onPostgres: Left = {
-  left: null,
-  text: [
-    'unused parts of the tables may hold erased texts: VACUUM (FULL) of all tables rewrites them while the server is stopped; the ' +
-      'archived WAL has them until it is removed',
-  ],
-};
-
-function leftBy(words: Words, { env }: Terminal): Left {
-  if (words.has('url')) return remote;
-  return usesPostgres(env) ? onPostgres : rewritten(readDataDir(env));
+/** The files that may still hold erased texts, null if unknown, and what to do about them. */
+function leftBy(words: Words, { env }: Terminal) {
+  if (!words.has('url') && !usesPostgres(env)) return rewritten(readDataDir(env));
+  const text = words.has('url')
+    ? 'unused parts of the database of the server may hold erased texts: on its machine, stop it and run this again'
+    : 'unused parts of the tables may hold erased texts: VACUUM (FULL) of all tables rewrites them while the server is stopped; the ' +
+      'archived WAL has them until it is removed';
+  return { left: null, text: [text] };
 }
 
 /** Rewrites the database if no server runs. */
-function rewritten(dataDir: string): Left {
+function rewritten(dataDir: string) {
   const database = databaseFile(dataDir);
   const result = rewriteDatabase(dataDir);
   const text = {

@@ -11,12 +11,7 @@ import {
   type Terminal,
   type Words,
 } from './command.ts';
-import {
-  type Connection,
-  type ConnectionOptions,
-  clientOf,
-  connect as connectToService,
-} from './connection.ts';
+import { type Connection, type ConnectionOptions, clientOf, connect } from './connection.ts';
 
 /** Flags of the actions that call the service. */
 export const callFlags: CommonFlags = {
@@ -69,7 +64,7 @@ export async function withService<Result>(
   warnOfUnknown(terminal);
   let connecting: Promise<Connection> | undefined;
   const connection = () => {
-    connecting ??= connectToService(words.text('url'), terminal.env, options);
+    connecting ??= connect(words.text('url'), terminal.env, options);
     return connecting;
   };
   const session: CallSession = {

@@ -51,17 +51,20 @@ export function printFailure({ kind, message }: Failure, isJson: boolean, termin
   return verdictCodes[kind];
 }
 
+/** Reads a value of the command line. Throws UsageError if it cannot be used: that proves nothing against the bundle. */
+function usable<T>(flag: string, value: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof VerificationFailure)) throw error;
+    throw new UsageError(`cannot use ${flag} ${value}: ${error.message}`);
+  }
+}
+
 /** Reads the verifier keys of a repeated flag. A value may hold several, one per line. Throws UsageError. */
 export function readKeys(values: readonly string[], flag = '--key'): readonly VerifierKey[] {
   const vkeys = values.flatMap((value) => value.trim().split(/\s+/));
-  return vkeys.map((vkey) => {
-    try {
-      return readVerifierKey(vkey);
-    } catch (error) {
-      if (!(error instanceof VerificationFailure)) throw error;
-      throw new UsageError(`cannot use ${flag} ${vkey}: ${error.message}`);
-    }
-  });
+  return vkeys.map((vkey) => usable(flag, vkey, () => readVerifierKey(vkey)));
 }
 
 /** Bytes of a pin file at most: a checkpoint has some hundred. */
@@ -145,7 +148,7 @@ export async function readAttested(
   // These libraries are large.
   const { readAuthorities, verifyTimeStamp } = await import('../evidence/verifier/time-stamp.ts');
   const pem = Buffer.from(await readBounded(file, authoritiesBytesMax)).toString('latin1');
-  const authorities = trusted(() => readAuthorities(pem), file);
+  const authorities = usable('--tsa-ca', file, () => readAuthorities(pem));
   if (timeStamp === undefined)
     throw new VerificationFailure(
       'BAD_SIGNATURE',
@@ -161,16 +164,6 @@ export async function readAttested(
 /** Returns when the tree existed, according to a time stamp. */
 export function attestationOf({ beforeS, authority }: Stamped): Attestation {
   return { by: `the time stamp of ${authority}`, timeS: beforeS };
-}
-
-/** Turns a failure to read the trusted certificates into a UsageError: it proves nothing against the bundle. */
-function trusted<T>(read: () => T, file: string): T {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof VerificationFailure)) throw error;
-    throw new UsageError(`cannot use --tsa-ca ${file}: ${error.message}`);
-  }
 }
 
 /** Prints the statements in lines. `subject` is what the time stamp covers, if not the record. */

@@ -42,7 +42,6 @@ const showOne: Action = {
   }),
 };
 
-/** An action that sets the status of a webhook. */
 function setting(word: string, status: WebhookStatus, detail: string): Action {
   return {
     usage: `webhooks ${word} WEBHOOK_ID [--reason TEXT] [--json]`,

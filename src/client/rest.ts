@@ -20,17 +20,14 @@ export function createRestClient(baseUrl: string, credentials: ApiCredentials): 
   const { origin } = new URL(baseUrl);
   return {
     send: (method, target, body, more = {}, signal) => {
-      const headers = signedHeaders(credentials, { method, target, ...(body === undefined ? {} : { body }) });
-      const content =
-        body === undefined ? {} : { body: typeof body === 'string' ? body : new Uint8Array(body) };
-      const type =
-        body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' };
+      const headers = signedHeaders(credentials, { method, target, body: body ?? '' });
+      const type = { [body === undefined ? 'Accept' : 'Content-Type']: 'application/json' };
       // Not resolved against the base: a target such as //host would name another server.
       return fetch(`${origin}${target}`, {
         method,
         headers: { ...more, ...headers, ...type },
         signal: signal ?? null,
-        ...content,
+        body: body instanceof Uint8Array ? new Uint8Array(body) : (body ?? null),
       });
     },
   };

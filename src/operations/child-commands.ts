@@ -77,9 +77,8 @@ function busy(): ApiError {
 }
 
 /** Resolves when a signal is aborted. */
-function aborted(signal: AbortSignal): Promise<undefined> {
-  if (signal.aborted) return Promise.resolve(undefined);
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
+async function aborted(signal: AbortSignal): Promise<undefined> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 async function* outputOf(

@@ -3,7 +3,6 @@ import { dirname, join, resolve } from 'node:path';
 import type { Environment } from '../../domain/caller.ts';
 import { syncFolder } from '../../lib/replace-file.ts';
 import { logCheckpoint } from '../../store/engine/schema.ts';
-import type { NumberGap } from '../../store/handlers/restorations.ts';
 import { openDatabase } from '../../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile } from '../../store/sqlite/durable-files.ts';
 import { databaseName, folderLockName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
@@ -22,14 +21,6 @@ export interface RestoreOrder extends Omit<RestoredBackup, 'takenAtMs' | 'filing
   readonly progress: Progress;
 }
 
-/** A restored folder. */
-export interface Restored {
-  readonly manifest: Manifest;
-  readonly gaps: readonly NumberGap[];
-  /** Whether checkpoints of its evidence log were published. No backup has the newest one. */
-  readonly isPublished: boolean;
-}
-
 /** The root of a file system has this folder. */
 const systemFolders = ['lost+found'];
 /** The upgrade to the current schema writes as much again. */
@@ -40,7 +31,7 @@ const roomFactor = 2;
  * been given out since it was taken. The database is moved to its place last, so that an unfinished folder is never
  * served. Throws BackupError and DatabaseError.
  */
-export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
+export async function restoreBackup(order: RestoreOrder) {
   const { file, progress } = order;
   const into = resolve(order.into);
   refuseUsed(into);
@@ -96,7 +87,7 @@ async function note(
   { takenAt, database: { environment, currency } }: Manifest,
   years: readonly number[],
   { nowMs, numbersAfter, random }: RestoreOrder,
-): Promise<Omit<Restored, 'manifest'>> {
+) {
   const { database, close } = openDatabase(
     { dataDir: work, opening: 'EXISTING', environment: environment as Environment, currency },
     { keepsCopy: false },
@@ -109,7 +100,9 @@ async function note(
       numbersAfter,
       random,
     });
-    return { gaps, isPublished: database.select().from(logCheckpoint).limit(1).get() !== undefined };
+    /** Whether checkpoints of its evidence log were published. No backup has the newest one. */
+    const isPublished = database.select().from(logCheckpoint).limit(1).get() !== undefined;
+    return { gaps, isPublished };
   } finally {
     // The last connection writes the log into the database.
     close();

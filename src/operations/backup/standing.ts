@@ -48,22 +48,18 @@ export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> 
 }
 
 /** The state of the backups that the server or commands take. */
-export interface BackupStanding extends Pick<BackupStatus, 'last'> {
-  /** Says that its file, or the folder of it, no longer exists. */
-  readonly missing: string | undefined;
-  /** Why the server cannot take backups into its folder. */
-  readonly unusable: string | undefined;
-  /** Why the last attempt failed. */
-  readonly failure: string | undefined;
-}
+export type BackupStanding = Awaited<ReturnType<typeof readStanding>>;
 
 /** Reads the state of the backups of a data folder. */
-export async function readStanding({ dataDir, folder }: BackupTerms): Promise<BackupStanding> {
+export async function readStanding({ dataDir, folder }: BackupTerms) {
   const { last, failure } = (await readBackupStatus(dataDir)) ?? {};
   return {
     last,
+    /** Says that its file, or the folder of it, no longer exists. */
     missing: last && (await whyMissing(last.file)),
+    /** Why the server cannot take backups into its folder. */
     unusable: folder === undefined ? undefined : await whyUnusable(folder),
+    /** Why the last attempt failed. */
     failure: failure && `the backup of ${failure.at} failed: ${failure.reason.replace(/\.$/, '')}`,
   };
 }

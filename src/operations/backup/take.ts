@@ -155,11 +155,10 @@ async function pack(
   bytes: number,
 ): Promise<void> {
   const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`);
-  const named = new Set(manifest.files.map(({ name }) => name));
   const members = [
     { name: manifestName, from: text },
     { name: checksumsName, from: checksumsOf(text, manifest.files) },
-    ...sources.filter(({ name }) => named.has(name)),
+    ...sources.filter(({ name }) => manifest.files.some((file) => file.name === name)),
   ];
   let packed = 0;
   await writeTar(archive, members, Math.floor(nowMs / 1000), (more) => {

@@ -1,5 +1,6 @@
 import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 
 /** A file in a tar archive. */
 export interface TarMember {
@@ -77,10 +78,11 @@ const chunks = { highWaterMark: 1_048_576 };
  */
 export function listTar(file: string): readonly TarMember[] {
   // Opening a pipe could block for ever, and no signal but SIGKILL would end it.
-  if (!statSync(file).isFile()) throw new TarError('is no regular file');
+  const stats = statSync(file);
+  if (!stats.isFile()) throw new TarError('is no regular file');
+  const { size } = stats;
   const archive = openSync(file, 'r');
   try {
-    const size = statSync(file).size;
     const members: TarMember[] = [];
     let offset = 0;
     while (members.length < membersMax) {
@@ -108,11 +110,9 @@ export function listTar(file: string): readonly TarMember[] {
 export function readMember(file: string, { offset, bytes }: TarMember): AsyncIterable<Buffer> {
   // createReadStream rejects a range that ends before it begins, as that of an empty file does.
   return bytes === 0
-    ? emptyContent()
+    ? Readable.from([])
     : createReadStream(file, { ...chunks, start: offset, end: offset + bytes - 1 });
 }
-
-async function* emptyContent(): AsyncGenerator<Buffer> {}
 
 function blockAt(archive: number, offset: number): Buffer {
   const block = Buffer.alloc(blockBytes);

@@ -76,20 +76,13 @@ async function contentOf(file: string, member: TarMember): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(readMember(file, member)));
 }
 
-/** The result of a verification. */
-export interface Verdict {
-  readonly manifest: Manifest;
-  /** One line a fault; empty if the backup is sound. */
-  readonly faults: readonly string[];
-}
-
 /**
  * Checks every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every filing,
  * the evidence log with every record that it commits to, and the signatures of its checkpoints. Meanwhile the backup is
  * unpacked into a new folder, whose path begins with `into` or with the folder for temporary files. Throws BackupError if
- * it cannot be opened or if there is no room.
+ * it cannot be opened or if there is no room. Returns one line a fault.
  */
-export async function verifyBackup(file: string, progress: Progress, into?: string): Promise<Verdict> {
+export async function verifyBackup(file: string, progress: Progress, into?: string) {
   const backup = await openBackup(file);
   const prefix = into ?? join(tmpdir(), 'artseal-verify-');
   refuseWithoutRoom(backup, dirname(prefix), into === undefined);
@@ -173,17 +166,13 @@ async function checkDatabase(
   const keys = [...new Set(sealedSecretsOf(file).map(sealingKeyName))].sort();
   const isAsManifested =
     JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
+  const { notes, vkeys } = checkpointsOf(file);
+  const unsigned = notes.filter(({ note }) => !isSignedBy(note, vkeys));
   return [
     ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
     ...(await faultsInLog(file)),
-    ...unsignedIn(file),
+    ...unsigned.map(
+      ({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`,
+    ),
   ];
-}
-
-/** Returns a line for each kept checkpoint that no key of the log has signed. */
-function unsignedIn(file: string): readonly string[] {
-  const { notes, vkeys } = checkpointsOf(file);
-  return notes
-    .filter(({ note }) => !isSignedBy(note, vkeys))
-    .map(({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`);
 }

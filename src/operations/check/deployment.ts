@@ -9,7 +9,7 @@ import type { Finding } from '../../domain/finding.ts';
 import { reachProxy, trusting } from '../../events/webhooks/connect.ts';
 import { askAccess } from '../../health/provider-watch.ts';
 import { openAdminSocket } from '../../http/listen/address.ts';
-import type { KeyRing, MasterKeyId } from '../../keys/key-ring.ts';
+import type { KeyRing } from '../../keys/key-ring.ts';
 import {
   countSeals,
   findUnopened,
@@ -147,17 +147,13 @@ function* checkMasterKeys(
 }
 
 /** Says what each master key is needed for. */
-function uses(
-  { masterKeys: [sealing, ...others] }: KeyRing,
-  keys: readonly SealedKey[],
-  nowS: number,
-): string {
+function uses({ masterKeys }: KeyRing, keys: readonly SealedKey[], nowS: number): string {
   const seals = countSeals(keys, nowS);
-  const use = ({ name }: MasterKeyId) => useOf(seals.find(({ masterKey }) => masterKey === name));
-  return [
-    `${sealing.name} encrypts and ${use(sealing)}`,
-    ...others.map((key) => `${key.name} ${use(key)}`),
-  ].join('; ');
+  const texts = masterKeys.map(({ name }, place) => {
+    const use = useOf(seals.find(({ masterKey }) => masterKey === name));
+    return `${name} ${place === 0 ? 'encrypts and ' : ''}${use}`;
+  });
+  return texts.join('; ');
 }
 
 function useOf(seals: Seals | undefined): string {

@@ -67,7 +67,6 @@ export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
   }
 }
 
-/** Writes a file, synchronises it and removes it. */
 function writeThrough(dataDir: string): void {
   const file = join(dataDir, `.check-${randomUUID()}`);
   try {
