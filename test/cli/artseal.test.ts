@@ -2,17 +2,20 @@ import assert from 'node:assert/strict';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { actionsOf, nameOf, partsOf, readWords } from '../../src/cli/command.ts';
+import Sqlite from 'better-sqlite3';
+import { actionsOf, nameOf, partsOf, printable, readWords } from '../../src/cli/command.ts';
 import { loadTasks } from '../../src/cli/commands.ts';
 import { helpFor } from '../../src/cli/help.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
+import { databaseFile } from '../../src/store/sqlite/location.ts';
 import { runHere } from '../support/artseal.ts';
 import { isOnline } from '../support/connections.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { registryWithPlatform } from '../support/issued.ts';
 import { noteKey } from '../support/note-keys.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/watched-command.ts';
 
 const credentials = { ARTSEAL_API_KEY: 'ak_sandbox_1', ARTSEAL_API_SECRET: 'sk_sandbox_1' };
 
@@ -361,11 +364,8 @@ test('an error names the file that is missing or cannot be used, and what to do'
   const masterKeys = { ...env, ARTSEAL_MASTER_KEY_FILE: none };
   const at = (name: string) => ({ ARTSEAL_DATA_DIR: join(folder, name) });
   for (const [words, settings, code, error] of [
-    [['backup', 'verify', none], env, 1, `${none} does not exist: check the path`],
-    [['restore', none, '--into', join(folder, 'new')], env, 1, `${none} does not exist: check the path`],
     [['backup', 'rotate', '--into', none, '--keep', '3'], env, 1, `${none} does not exist: check the path`],
     [['party', 'import', none], env, 1, `${none} does not exist: check the path`],
-    [['sign', 'POST', '/a', '--body', none], credentials, 1, `${none} does not exist: check the path`],
     [
       ['key', 'list'],
       masterKeys,
@@ -408,4 +408,44 @@ test('every command that can call a server has a test over every connection', as
     return [...names.matchAll(/'([a-z-]+)'/g)].map(([, name]) => name);
   });
   assert.deepEqual(tested.toSorted(), online.toSorted());
+});
+
+test('the choices of usage lines are completed, and no name of a value', async () => {
+  const { printed } = await artseal(['completion', 'bash']);
+  const choices = Array.from(
+    printed.join('\n').matchAll(/ --[a-z-]+'\) next='([^']+)'/g),
+    ([, words]) => words,
+  );
+  assert.deepEqual(
+    new Set(choices),
+    new Set([
+      'TRIAL STANDARD ENTERPRISE',
+      'unlimited',
+      'none',
+      'BUYER SELLER',
+      'ENABLED DISABLED',
+      'PENDING WAITING DELIVERED FAILED',
+    ]),
+  );
+});
+
+test('characters that control a terminal or reverse text are escaped', () => {
+  assert.equal(printable('a\u001b[2Jb\u009bc\rd\u0007'), 'a\\u001b[2Jb\\u009bc\\u000dd\\u0007');
+  assert.equal(printable('one\u202etwo\u2066three\u2028four'), 'one\\u202etwo\\u2066three\\u2028four');
+});
+
+test('other text stays as it is, with its lines and tabs', () => {
+  const text = 'one\ntwo\r\nthree\tGalerie Müller 画廊 גלריה 👩‍🎨';
+  assert.equal(printable(text), text);
+});
+
+test('the real command escapes an older name that reverses text, and its JSON has the whole name', async (t) => {
+  const { env } = await registryWithPlatform(t);
+  const name = 'Gallery\u202eyrellaG';
+  const database = new Sqlite(databaseFile(env.ARTSEAL_DATA_DIR));
+  database.prepare('UPDATE caller SET name = ? WHERE name = ?').run(name, 'platform-1');
+  database.close();
+  const { stdout } = await runCommand(['key', 'list', '--json'], env);
+  assert.ok(stdout.includes('Gallery\\u202eyrellaG'), stdout);
+  assert.equal(JSON.parse(stdout).caller, name);
 });
