@@ -9,7 +9,6 @@ import { type Action, type CommandGroup, exitCodes, readDuration } from './comma
 import { localActor } from './connection.ts';
 import { type CallSession, calls, present, warnOfUnknown } from './session.ts';
 
-const noKey = 'the evidence log has no key yet: the first artseal serve creates it';
 const announce =
   'Give the new verifier key to everybody who checks the log, by another channel than the service';
 
@@ -21,7 +20,8 @@ const vkey: Action = {
   ],
   ...calls(async ({ client, show }) => {
     const { keys } = await client(MaintenanceService).listLogKeys({});
-    if (keys.length === 0) throw new Error(noKey);
+    if (keys.length === 0)
+      throw new Error('the evidence log has no key yet: the first artseal serve creates it');
     for (const { vkey, addedAt, signsFrom, endsAt, isSigning } of keys)
       show(
         { vkey, addedAt, signsFrom, endsAt: endsAt || null },

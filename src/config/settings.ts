@@ -65,15 +65,12 @@ export function faultOf({ variable }: Setting, rule: string): string {
   return `${variable} ${rule}.`;
 }
 
-/** A reader for each member of an object. Each may throw ConfigError. */
-export type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
-
 /**
  * Reads all members. `faultsBesides` returns further faults of those that could be read. Throws ConfigError with every
  * fault, each once.
  */
 export function readAll<T extends object>(
-  readers: Readers<T>,
+  readers: { readonly [Member in keyof T]: () => T[Member] },
   faultsBesides: (read: Partial<T>) => readonly string[] = () => [],
 ): T {
   const read: Partial<T> = {};
