@@ -17,12 +17,6 @@ import { eventually } from '../support/eventually.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** Runs `artseal` in this process; returns its output as text. */
-async function run(words: readonly string[], env: Record<string, string>) {
-  const { code, printed, errors } = await runHere(words, env);
-  return { code, stdout: printed.join('\n'), stderr: errors.join('\n') };
-}
-
 test('a backup of a production has only its database, and the command names the master key to keep', async (t) => {
   const dataDir = temporaryFolder(t);
   const masterKeyFile = join(temporaryFolder(t), 'master-key');
@@ -32,19 +26,19 @@ test('a backup of a production has only its database, and the command names the 
     ARTSEAL_ENVIRONMENT: 'production',
     ARTSEAL_MASTER_KEY_FILE: masterKeyFile,
   };
-  await run(['init'], env);
-  await run(['key', 'create', '--name', 'Gallery', '--tier', 'TRIAL'], env);
+  await artsealWith(env).text('init');
+  await artsealWith(env).text('key create --name Gallery --tier TRIAL');
   writeFileSync(join(dataDir, 'master-key'), `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
   const target = join(temporaryFolder(t), 'b.tar');
-  const { stdout } = await run(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
+  const taken = await artsealWith({ ARTSEAL_DATA_DIR: dataDir }).text(`backup ${target}`);
   assert.match(
-    stdout,
+    taken,
     /THE MASTER KEY IS NOT IN IT\. Only these decrypt its secrets; keep them elsewhere: k7/,
   );
   assert.ok(!readFileSync(target).includes('7'.repeat(64)));
   const into = join(temporaryFolder(t), 'restored');
-  const good = await run(['restore', target, '--into', into], {});
-  assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
+  const restored = await artsealWith({}).text(`restore ${target} --into ${into}`);
+  assert.match(restored, /serve needs the master keys k7, which are not in a backup/);
   assert.deepEqual(readdirSync(into), ['artseal.db']);
   const other = join(temporaryFolder(t), 'other');
   const shown = await artsealWith({}).json(`restore ${target} --into ${relative(process.cwd(), other)}`);
@@ -142,7 +136,10 @@ test('under systemd a command writes no backup where only its own process would 
 test('upgrade --check reports the work with exit code 3, and 0 once it is done', async (t) => {
   const { dataDir, copy } = await makeEarlierDatabase(t);
   const env = { ARTSEAL_DATA_DIR: dataDir };
-  const upgrade = (...words: string[]) => run(['upgrade', ...words], env);
+  const upgrade = async (...words: string[]) => {
+    const { code, printed } = await runHere(['upgrade', ...words], env);
+    return { code, stdout: printed.join('\n') };
+  };
   const check = await upgrade('--check');
   assert.equal(check.code, 3);
   for (const part of [`has schema ${presentSchema}`, `to run: ${further.name}`, copy, 'MB needed', 'about'])
@@ -169,7 +166,7 @@ test('upgrade --check reports the work with exit code 3, and 0 once it is done',
 test('a terminal shows the progress of a backup, and clears it afterwards', async (t) => {
   const dataDir = temporaryFolder(t);
   const env = { ARTSEAL_DATA_DIR: dataDir };
-  await run(['init'], env);
+  await artsealWith(env).text('init');
   const target = join(temporaryFolder(t), 'b.tar');
   const shown: string[] = [];
   const terminal = {
@@ -192,8 +189,8 @@ test('a terminal shows the progress of a backup, and clears it afterwards', asyn
 test('upgrade --check says that a server uses the database', async (t) => {
   const { dataDir } = await startService(t);
   addFurtherMigration(t);
-  const { stdout } = await run(['upgrade', '--check'], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(stdout, /a server or another command uses the database: stop it first/);
+  const { printed } = await runHere(['upgrade', '--check'], { ARTSEAL_DATA_DIR: dataDir });
+  assert.match(printed.join('\n'), /a server or another command uses the database: stop it first/);
 });
 
 testEveryConnection('backup');

@@ -15,6 +15,7 @@ import {
   upgradeFurther,
 } from '../store/further-migration.ts';
 import { crashCopy } from '../store/promises/fixtures.ts';
+import { openRaw } from '../store/raw-database.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
@@ -188,10 +189,8 @@ test('check warns of numbers that run out, and of a platform near its cap', asyn
     `warning: ${first.caller} has made 4 filings this year; its cap is 5: artseal platform set --filing-cap changes it`,
   ];
   assert.deepEqual([code, of('numbers')], [0, expected]);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
   const year = new Date().getUTCFullYear();
-  raw.exec(`INSERT INTO number_sequence VALUES ('ESCROW', ${year}, 1500000)`);
-  raw.close();
+  openRaw(t, dataDir).exec(`INSERT INTO number_sequence VALUES ('ESCROW', ${year}, 1500000)`);
   assert.match(
     (await check(env)).of('numbers').join(),
     /^warning: 1500000 of 1679616 escrow ids of this year/,
@@ -420,9 +419,7 @@ test('check says whether signed calls are rejected since a restore', async (t) =
   await makeSandbox(dataDir);
   const [servedMs, gapMs] = [Date.UTC(2026, 10, 21), 300_000];
   const found = async (servedAtS: number | null, nowMs: number) => {
-    const client = new Sqlite(join(dataDir, 'artseal.db'));
-    client.prepare('INSERT INTO restoration VALUES (NULL, 1, 1, ?)').run(servedAtS);
-    client.close();
+    openRaw(t, dataDir).prepare('INSERT INTO restoration VALUES (NULL, 1, 1, ?)').run(servedAtS);
     return findingsAt(nowMs, { ARTSEAL_DATA_DIR: dataDir }, 'restored');
   };
   assert.match(await found(null, servedMs), /^warning: .*not served since: .*serve no other folder/);

@@ -2,22 +2,14 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { addFurtherMigration, furtherSchema, presentSchema } from '../store/further-migration.ts';
+import { openRaw } from '../store/raw-database.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { productionSettings } from '../support/production.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
-
-/** Reads one row of the database of a data folder. */
-function read(dataDir: string, sql: string): unknown {
-  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-  const row = client.prepare(sql).get();
-  client.close();
-  return row;
-}
 
 type Settings = Record<string, string> & { readonly ARTSEAL_DATA_DIR: string };
 
@@ -43,7 +35,7 @@ test('a production does not start without a database, and starts with the one th
   assert.doesNotMatch(made, /before artseal serve/);
   assert.deepEqual(readdirSync(dataDir), ['artseal.db', 'artseal.lock']);
   assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
-  const stamps = read(dataDir, 'SELECT environment, currency FROM deployment');
+  const stamps = openRaw(t, dataDir).prepare('SELECT environment, currency FROM deployment').get();
   assert.deepEqual(stamps, { environment: 'production', currency: 'EUR' });
   await artseal.errors(1, 'init', /artseal\.db is there already/);
   await (await serve(t, env)).close();
@@ -78,10 +70,7 @@ test('a production is upgraded only with the origin of its evidence log', async 
   const { ARTSEAL_TLOG_ORIGIN: origin, ...unset } = env;
   const dataDir = env.ARTSEAL_DATA_DIR;
   await artsealWith(env).text('init');
-  const file = join(dataDir, 'artseal.db');
-  const raw = new Sqlite(file);
-  raw.prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
-  raw.close();
+  openRaw(t, dataDir).prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
   addFurtherMigration(t);
   const named =
     /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
@@ -92,10 +81,11 @@ test('a production is upgraded only with the origin of its evidence log', async 
   const checked = await runHere(['upgrade', '--check', '--json'], unset);
   assert.match(JSON.parse(checked.printed.join('\n')).faults.join('\n'), named);
   assert.match(await logFinding(unset), new RegExp(`^fault +evidence log .*${named.source}`));
-  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: presentSchema });
+  const schema = () => openRaw(t, dataDir).pragma('user_version', { simple: true });
+  assert.equal(schema(), presentSchema);
 
   await serve(t, env);
-  assert.deepEqual(read(dataDir, 'PRAGMA user_version'), { user_version: furtherSchema });
+  assert.equal(schema(), furtherSchema);
 });
 
 test('init of a production says which setting serve will reject', async (t) => {

@@ -57,12 +57,10 @@ test('the usage of all platforms is a table, lines of JSON, or CSV that a spread
   assert.deepEqual(earlier, { ...agreed, month: '2020-01', calls: 0, left: 10 });
 });
 
-test('numbers of CSV are bare, texts are quoted, and quotes in them are doubled', () => {
+test('numbers of CSV are bare, texts are quoted, quotes in them are doubled, and none is a formula', () => {
   assert.equal(csvLine(['Gallery One', 812, 'a, "b"; c']), '"Gallery One",812,"a, ""b""; c"');
   assert.equal(csvLine(['', 0]), '"",0');
-});
-
-test('a value of CSV that a spreadsheet would execute becomes text, and no other', () => {
+  // A value that a spreadsheet would execute becomes text, and no other.
   const formulas = ['=1+1', '+1', '-1', '@SUM(A1)', '=cmd|"/c calc"!A1', ' =1+1', '\u3000=1+1'];
   for (const text of [...formulas, '\u00a0@SUM(A1)', '＝1+1', '＋1', '－1', '＠SUM(A1)'])
     assert.equal(csvLine([text]), `"'${text.replaceAll('"', '""')}"`);

@@ -1,23 +1,16 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { runHere } from '../support/artseal.ts';
 import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
+import { keysInFile, newKey } from '../support/master-keys.ts';
 import { startService } from '../support/service.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-
-const newKey = (name: string): string => `${name}:${randomBytes(32).toString('hex')}`;
 
 for (const connection of connections)
   test(`over ${connection}: secrets are re-encrypted under another master key`, async (t) => {
-    const file = join(temporaryFolder(t), 'keys');
-    const write = (...keys: readonly string[]) =>
-      writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 });
+    const { env, write } = keysInFile(t);
     const [k1, k2] = [newKey('k1'), newKey('k2')];
     write(k1);
-    const artseal = await commandsOver(t, connection, { env: { ARTSEAL_MASTER_KEY_FILE: file } });
+    const artseal = await commandsOver(t, connection, { env });
     const isServed = connection !== 'a stopped folder';
     await artseal.text('key create --name gallery --tier TRIAL');
     write(k2, k1);
@@ -50,10 +43,10 @@ for (const connection of connections)
   });
 
 test('reload has exit code 1 if a file cannot be used, and says why', async (t) => {
-  const file = join(temporaryFolder(t), 'keys');
-  writeFileSync(file, `${newKey('k1')}\n`, { mode: 0o600 });
-  const { dataDir } = await startService(t, { env: { ARTSEAL_MASTER_KEY_FILE: file } });
-  writeFileSync(file, 'k1:0123\n');
+  const { env, write } = keysInFile(t);
+  write(newKey('k1'));
+  const { dataDir } = await startService(t, { env });
+  write('k1:0123');
   const { code, printed, errors } = await runHere(['reload'], { ARTSEAL_DATA_DIR: dataDir });
   assert.deepEqual([code, errors], [1, []]);
   assert.match(

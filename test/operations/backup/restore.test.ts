@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { BackupError } from '../../../src/operations/backup/manifest.ts';
 import { verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { DatabaseError } from '../../../src/store/engine/failure.ts';
@@ -10,6 +9,7 @@ import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { furtherSchema, makeEarlierDatabase, presentSchema } from '../../store/further-migration.ts';
 import { acceptClock, caseOf, due, refused, sandbox, settled, time } from '../../store/promises/fixtures.ts';
+import { openRaw } from '../../store/raw-database.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addSandboxFiles,
@@ -46,8 +46,7 @@ test('with --numbers-after the next number follows it, and the gap is kept for e
   const { backup } = await registryWithBackup(t);
   const registry = await reopened(t, backup, { numbersAfter: 'AS-2026-000123' });
   assert.equal(await registry.file(), 'AS-2026-000124');
-  const raw = new Sqlite(join(registry.dataDir, 'artseal.db'));
-  t.after(() => raw.close());
+  const raw = openRaw(t, registry.dataDir);
   assert.deepEqual(raw.prepare("SELECT * FROM number_gap WHERE kind = 'FILING'").raw().all(), [
     ['FILING', 2026, 1, 123, 1],
   ]);
@@ -273,10 +272,8 @@ test('if a year has too few numbers left for a safe gap, --numbers-after is requ
   const original = await newRegistry(t);
   await original.file();
   await original.store.close();
-  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
-  raw.exec(`INSERT INTO restoration VALUES (1, 1, 1, NULL);
+  openRaw(t, original.dataDir).exec(`INSERT INTO restoration VALUES (1, 1, 1, NULL);
     INSERT INTO number_gap VALUES ('FILING', 2026, 1, 999989, 1)`);
-  raw.close();
   const { store, file } = await openRegistryIn(t, original.dataDir);
   await perform(store, { kind: 'RecordServing', atS: noon.atMs / 1_000 });
   assert.equal(await file(), 'AS-2026-999990');
@@ -302,8 +299,7 @@ test('a backup keeps an earlier schema, and a restore upgrades it', async (t) =>
   const { manifest, faults } = await verifyBackup(backup, unwatched);
   assert.deepEqual([manifest.database.schema, faults], [presentSchema, []]);
   const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-000008' });
-  const kept = new Sqlite(join(into, 'artseal.db'), { readonly: true });
-  t.after(() => kept.close());
+  const kept = openRaw(t, into, { readonly: true });
   assert.equal(kept.pragma('user_version', { simple: true }), furtherSchema);
   assert.deepEqual(kept.prepare('SELECT filing_no FROM filing ORDER BY id').pluck().all(), filings);
   assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000009');

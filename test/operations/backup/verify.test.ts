@@ -13,13 +13,13 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { BackupError, checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { type TarSource, writeTar } from '../../../src/operations/backup/tar.ts';
 import { openBackup, verifyBackup } from '../../../src/operations/backup/verify.ts';
 import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
 import { furtherSchema, upgradeFurther } from '../../store/further-migration.ts';
+import { openRaw } from '../../store/raw-database.ts';
 import { forgeIn } from '../../support/forging.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -271,10 +271,9 @@ async function tampered(t: TestContext, sql: string): Promise<string> {
   const original = await newRegistry(t);
   await original.file();
   await original.store.close();
-  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
+  const raw = openRaw(t, original.dataDir);
   raw.unsafeMode();
   raw.exec(`PRAGMA writable_schema = ON; DROP TRIGGER filing_never_changes; ${sql}`);
-  raw.close();
   return backedUp(t, original.dataDir);
 }
 
@@ -372,24 +371,22 @@ test('a backup of a later version is sound, unless it needs that version', async
   await store.close();
   upgradeFurther(dataDir);
   assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
-  const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  raw.exec(`UPDATE oldest_version SET schema = ${furtherSchema}, version = '1.3.0'`);
-  raw.close();
+  openRaw(t, dataDir).exec(`UPDATE oldest_version SET schema = ${furtherSchema}, version = '1.3.0'`);
   const faults = await faultsOf(await backedUp(t, dataDir));
   assert.match(faults.join(), /^artseal\.db needs artseal 1\.3\.0 or later/);
 });
 
 test('no backup is taken of a damaged database', async (t) => {
-  const original = await newRegistry(t);
-  await original.file();
-  await original.store.close();
-  const database = join(original.dataDir, 'artseal.db');
+  const { dataDir, file, store } = await newRegistry(t);
+  await file();
+  await store.close();
+  const database = join(dataDir, 'artseal.db');
   const bytes = readFileSync(database);
   bytes.fill(0xff, 3 * 4_096, 8 * 4_096);
   writeFileSync(database, bytes);
   const folder = temporaryFolder(t);
   const target = join(folder, 'backup.tar');
-  const order = { dataDir: original.dataDir, target, nowMs: noon.atMs, progress: unwatched };
+  const order = { dataDir, target, nowMs: noon.atMs, progress: unwatched };
   await assert.rejects(takeBackup(order), /artseal\.db is damaged: .*keep the backups from before/);
   assert.deepEqual(readdirSync(folder), []);
 });
