@@ -63,7 +63,7 @@ const take: Action = {
     if (words.required('FILE') === '-') throw new UsageError('needs a FILE on a disk, not standard output');
     refuseOnPostgres(words, terminal);
     const file = pathOf(words, 'FILE');
-    const backup = await done<Backup>(words, terminal, {
+    const backup = await byServerOrHere<Backup>(words, terminal, {
       byServer: (client, options) => client.createBackup({ file }, options),
       here: async (progress) => {
         const dataDir = readTrustedFolder(terminal);
@@ -90,7 +90,7 @@ const rotate: Action = {
     refuseOnPostgres(words, terminal);
     const everyMs = readFlag(words, 'if-older-than', parseBackupPeriod);
     const age = everyMs === undefined ? {} : { ifOlderThanSeconds: everyMs / 1_000 };
-    const rotated = await done<Rotation>(words, terminal, {
+    const rotated = await byServerOrHere<Rotation>(words, terminal, {
       byServer: (client, options) => client.rotateBackups({ into, keep, ...age }, options),
       here: async (progress) => {
         const dataDir = readTrustedFolder(terminal);
@@ -118,7 +118,7 @@ const verify: Action = {
   common,
   run: async (words, terminal) => {
     const file = pathOf(words, 'FILE');
-    const verdict = await done<Verdict>(words, terminal, {
+    const verdict = await byServerOrHere<Verdict>(words, terminal, {
       byServer: (client, options) => client.verifyBackup({ file }, options),
       here: async (progress) => {
         const { manifest, faults } = await verifyBackup(file, progress);
@@ -158,17 +158,17 @@ function pathOf(words: Words, name: 'FILE' | 'into'): string {
 
 /** Two ways to do the same work. */
 interface Ways<T> {
-  byServer(client: Client<typeof BackupService>, options: CallOptions): AsyncIterable<Response>;
+  byServer(client: Client<typeof BackupService>, options: CallOptions): AsyncIterable<AnyResponse>;
   here(progress: Progress): Promise<T>;
 }
 
 /** A response of BackupService: the progress, and at last the result. */
-interface Response {
+interface AnyResponse {
   readonly response: { readonly case: string | undefined; readonly value?: unknown };
 }
 
 /** Lets the server at `--url` or that of the data folder do the work, and does it here if none runs or with `--offline-copy`. */
-function done<T>(words: Words, terminal: Terminal, { byServer, here }: Ways<T>): Promise<T> {
+function byServerOrHere<T>(words: Words, terminal: Terminal, { byServer, here }: Ways<T>): Promise<T> {
   return withProgress(words, terminal, async (report, signal) => {
     if (words.has('offline-copy')) {
       if (words.has('url')) throw new UsageError('takes --url or --offline-copy, not both');

@@ -77,7 +77,7 @@ export const restore: Command = {
       `${database.filings} filings, ${database.orders} escrow orders`,
       ...gaps.map(gapLine),
       keysOfBackup,
-      ...(numbersAfter === undefined ? [ifKnownHere] : []),
+      ...(numbersAfter === undefined ? [restoreAgain] : []),
       ...(holdsMasterKeys || masterKeys.length === 0
         ? []
         : [`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`]),
@@ -92,7 +92,7 @@ export const restore: Command = {
   },
 };
 
-const ifKnownHere =
+const restoreAgain =
   'If you know the last filing number, or served another folder restored from this backup, restore again with --numbers-after.';
 
 const restored: Action = {
@@ -124,14 +124,14 @@ const restored: Action = {
       `recorded that ${place.url} was restored, as of ${takenAt}`,
       ...gaps.map(gapLine),
       keysOfBackup,
-      ...(numbersAfter === undefined ? [ifKnown] : []),
+      ...(numbersAfter === undefined ? [recordAgain] : []),
       ...(isPublished ? forkFirst(`keep the newest log-checkpoint in ${dataDir}`, '') : []),
       'next: run artseal serve',
     );
   },
 };
 
-const ifKnown =
+const recordAgain =
   'If you know the last filing number, put the database back again, and repeat this with --numbers-after.';
 
 const roles: Action = {

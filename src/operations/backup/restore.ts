@@ -100,7 +100,7 @@ async function note(
       numbersAfter,
       random,
     });
-    /** Whether checkpoints of its evidence log were published. No backup has the newest one. */
+    // Whether checkpoints of its evidence log were published. No backup has the newest one.
     const isPublished = database.select().from(logCheckpoint).limit(1).get() !== undefined;
     return { gaps, isPublished };
   } finally {

@@ -32,7 +32,6 @@ export interface Rotated {
 
 /** The number says which backup is the oldest, even if the clock was wrong. */
 const namePattern = /^artseal-(\d{6,12})-\d{8}T\d{6}Z\.tar$/;
-const sequenceDigits = 6;
 
 /** The name of the last damaged backup. It is not counted, and the next damaged one replaces it. */
 const damagedName = 'artseal.tar.damaged';
@@ -143,5 +142,5 @@ function keptIn(folder: string) {
 
 function nameOf(sequence: number, nowMs: number): string {
   const time = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
-  return `artseal-${String(sequence).padStart(sequenceDigits, '0')}-${time}.tar`;
+  return `artseal-${String(sequence).padStart(6, '0')}-${time}.tar`;
 }

@@ -80,7 +80,7 @@ async function contentOf(file: string, member: TarMember): Promise<Buffer> {
  * Checks every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every filing,
  * the evidence log with every record that it commits to, and the signatures of its checkpoints. Meanwhile the backup is
  * unpacked into a new folder, whose path begins with `into` or with the folder for temporary files. Throws BackupError if
- * it cannot be opened or if there is no room. Returns one line a fault.
+ * it cannot be opened or if there is no room. Returns its manifest, and one line a fault.
  */
 export async function verifyBackup(file: string, progress: Progress, into?: string) {
   const backup = await openBackup(file);
