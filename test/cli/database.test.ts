@@ -1,30 +1,16 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
 import { utcTimestamp } from '../../src/domain/utc.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
-import { createDatabase, postgresCluster, skipUnlessPostgres } from '../support/postgres.ts';
+import { createDatabase, postgresCluster, psql, skipUnlessPostgres } from '../support/postgres.ts';
 import { assertRejected } from '../support/rejected.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { newNonce } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessPostgres();
-
-/** Runs statements one after the other, each on its own. Returns the rows of the last. */
-async function psql(url: string, ...statements: readonly string[]): Promise<readonly unknown[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    let rows: readonly unknown[] = [];
-    for (const statement of statements) ({ rows } = await client.query(statement));
-    return rows;
-  } finally {
-    await client.end();
-  }
-}
 
 /** A sandbox on PostgreSQL, and a backup of its database. */
 async function sandboxWithBackup(t: TestContext, clock: ManualClock) {

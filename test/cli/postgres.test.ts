@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import pg from 'pg';
 import { checkDeployment } from '../../src/operations/check/deployment.ts';
 import { systemClock } from '../../src/operations/registry.ts';
 import { migrations } from '../../src/store/postgres/upgrade.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
-import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
+import { createDatabase, psql, skipUnlessPostgres } from '../support/postgres.ts';
 import { productionSettings } from '../support/production.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -22,15 +21,6 @@ type Settings = Record<string, string> & {
 async function sandbox(t: TestContext): Promise<Settings> {
   const dataDir = join(temporaryFolder(t), 'new', 'data');
   return { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_DATABASE_URL: await createDatabase(t) };
-}
-
-/** Runs statements on a connection of its own, which it returns open. */
-async function psql(t: TestContext, url: string, ...statements: readonly string[]): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  t.after(() => client.end());
-  for (const statement of statements) await client.query(statement);
-  return client;
 }
 
 const databaseName = (url: string): string => new URL(url.replace('@', '@localhost')).pathname.slice(1);
@@ -106,10 +96,10 @@ test('check names a replication slot that nobody uses, and compares the clocks',
   const env = await sandbox(t);
   await artsealWith(env).lines('init');
   const slot = "SELECT pg_create_physical_replication_slot('left_over', true)";
-  const client = await psql(t, env.ARTSEAL_DATABASE_URL, slot);
+  await psql(env.ARTSEAL_DATABASE_URL, slot);
   const clock = { ...systemClock, nowMs: () => Date.now() + 60_000 };
   const found = await Array.fromAsync(checkDeployment({ ...process.env, ...env }, clock));
-  await client.query("SELECT pg_drop_replication_slot('left_over')");
+  await psql(env.ARTSEAL_DATABASE_URL, "SELECT pg_drop_replication_slot('left_over')");
   const text = found.map(({ level, text }) => `${level}: ${text}`).join('\n');
   assert.match(text, /^warning: nobody uses the replication slot left_over/m);
   assert.match(text, /^warning: the clock of PostgreSQL is 60 s behind/m);
@@ -119,7 +109,7 @@ test('check finds a server that loses commits, and no server', { skip }, async (
   const env = await sandbox(t);
   const { ARTSEAL_DATABASE_URL: url } = env;
   await artsealWith(env).lines('init');
-  await psql(t, url, `ALTER DATABASE ${databaseName(url)} SET synchronous_commit = off`);
+  await psql(url, `ALTER DATABASE ${databaseName(url)} SET synchronous_commit = off`);
   assert.match((await findings(env, 'database')).at(-1) ?? '', /^fault: .*set synchronous_commit = on$/);
 
   const nowhere = { ...env, ARTSEAL_DATABASE_URL: 'postgres://artseal@/artseal?host=/nowhere' };
@@ -135,8 +125,8 @@ test('in production, check warns if the role that serves may change the tables',
     ...productionSettings(t),
   };
   const { ARTSEAL_DATABASE_URL: url } = env;
-  await psql(t, url, 'CREATE ROLE check_owner LOGIN', 'CREATE ROLE check_app LOGIN');
-  await psql(t, url, `ALTER DATABASE ${databaseName(url)} OWNER TO check_owner`);
+  await psql(url, 'CREATE ROLE check_owner LOGIN', 'CREATE ROLE check_app LOGIN');
+  await psql(url, `ALTER DATABASE ${databaseName(url)} OWNER TO check_owner`);
   const as = (role: string) => ({ ...env, ARTSEAL_DATABASE_URL: url.replace('postgres@', `${role}@`) });
   const [asOwner, asApp] = [as('check_owner'), as('check_app')];
   await artsealWith(asOwner).lines('init');
@@ -150,11 +140,11 @@ test('in production, check warns if the role that serves may change the tables',
   );
 
   const grants = await artsealWith({}).text('database roles --app check_app');
-  await psql(t, asOwner.ARTSEAL_DATABASE_URL, grants);
+  await psql(asOwner.ARTSEAL_DATABASE_URL, grants);
   const [database = '', ...more] = await findings(asApp, 'database');
   assert.match(database, /^ok: .*: production in EUR, .*, role check_app,/);
   assert.match(more.join(), /^unchecked: [^:]*: GRANT pg_read_all_stats TO "check_app"$/);
-  await psql(t, url, 'GRANT pg_read_all_stats TO check_app');
+  await psql(url, 'GRANT pg_read_all_stats TO check_app');
   assert.equal((await findings(asApp, 'database')).length, 1);
   await artsealWith(asApp).lines('key create --name gallery --tier STANDARD --reason test');
 });

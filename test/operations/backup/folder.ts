@@ -5,7 +5,7 @@ import { createCalendar } from '../../../src/domain/calendar.ts';
 import { type RestoreOrder, restoreBackup } from '../../../src/operations/backup/restore.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
-import { perform, type Store } from '../../../src/store/store.ts';
+import { perform } from '../../../src/store/store.ts';
 import { addPlatform, fileOne, opened, sandbox, time } from '../../store/promises/fixtures.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -15,18 +15,8 @@ export const noon = time('2026-11-21T12:00:00+00:00');
 /** Ignores progress. */
 export const unwatched = () => {};
 
-/** A registry in a folder of its own. */
-export interface Registry {
-  readonly dataDir: string;
-  readonly store: Store;
-  /** Files an artwork; its number. */
-  file(at?: string): Promise<string>;
-  /** Opens an order for a filing; its id. */
-  open(filingNo: string): Promise<string>;
-}
-
 /** Opens the registry in a folder; closed after the test. */
-export async function openRegistryIn(t: Pick<TestContext, 'after'>, dataDir: string): Promise<Registry> {
+export async function openRegistryIn(t: Pick<TestContext, 'after'>, dataDir: string) {
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   const isNew = !(await perform(store, { kind: 'HasCallers' }));
@@ -34,13 +24,15 @@ export async function openRegistryIn(t: Pick<TestContext, 'after'>, dataDir: str
   return {
     dataDir,
     store,
-    file: (at) => fileOne(store, by, at === undefined ? noon : time(at)),
-    open: async (filingNo) => (await opened(store, by, filingNo)).escrowId,
+    /** Files an artwork; its number. */
+    file: (at?: string) => fileOne(store, by, at === undefined ? noon : time(at)),
+    /** Opens an order for a filing; its id. */
+    open: async (filingNo: string) => (await opened(store, by, filingNo)).escrowId,
   };
 }
 
 /** A new registry; closed after the test. */
-export function newRegistry(t: Pick<TestContext, 'after'>): Promise<Registry> {
+export function newRegistry(t: Pick<TestContext, 'after'>) {
   return openRegistryIn(t, temporaryFolder(t));
 }
 
