@@ -8,7 +8,7 @@ import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
 import { addFurtherMigration, presentSchema } from '../store/further-migration.ts';
 import { acceptClock, painting, sandbox, time } from '../store/promises/fixtures.ts';
-import { runHere } from '../support/artseal.ts';
+import { artsealWith } from '../support/artseal.ts';
 import { commandsOver, testEveryConnection } from '../support/connections.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { issueInto } from '../support/issued.ts';
@@ -33,57 +33,43 @@ async function registryOfOld(t: TestContext, old: number) {
   );
   await file(mark(old), '2016-06-01T12:00:00+00:00');
   await acceptClock(store, time(new Date().toISOString()));
-  const { filingNo } = await file('author who stays', `${new Date().toISOString().slice(0, 19)}+00:00`);
-  const env = { ARTSEAL_DATA_DIR: dataDir };
-  return { dataDir, env, store, kept: filingNo, purge: (...words: string[]) => purge(env, ...words) };
-}
-
-async function purge(env: Record<string, string>, ...words: string[]): Promise<readonly string[]> {
-  const { code, printed, errors } = await runHere(['retention', 'purge', ...words], env);
-  assert.deepEqual([code, errors], [0, []]);
-  return printed;
+  await file('author who stays', `${new Date().toISOString().slice(0, 19)}+00:00`);
+  await store.close();
+  return dataDir;
 }
 
 /** The files of a folder that contain a text. */
 const holding = (dataDir: string, text: string): string[] =>
   readableNames(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
 
+const yearOf = (year: number, count: number) => ({
+  ...{ year, filings: count, records: count, firstFilingNo: `AS-${year}-000001` },
+  lastFilingNo: `AS-${year}-${String(count).padStart(6, '0')}`,
+});
+
 /** What `--json` shows of all of them. */
-const shownYears = {
-  ...{ filings: 521, records: 521 },
-  years: [
-    {
-      ...{ year: 2015, filings: 520, records: 520 },
-      ...{ firstFilingNo: 'AS-2015-000001', lastFilingNo: 'AS-2015-000520' },
-    },
-    {
-      ...{ year: 2016, filings: 1, records: 1 },
-      ...{ firstFilingNo: 'AS-2016-000001', lastFilingNo: 'AS-2016-000001' },
-    },
-  ],
-};
+const shownYears = { filings: 521, records: 521, years: [yearOf(2015, 520), yearOf(2016, 1)] };
 const years = [
   '2015: 520 filings with 520 records, AS-2015-000001 to AS-2015-000520',
   '2016: 1 filings with 1 records, AS-2016-000001 to AS-2016-000001',
 ];
 
 test('a purge lists the old filings; with --erase their texts are in no file', async (t) => {
-  const { dataDir, env, store, kept, purge } = await registryOfOld(t, 520);
-  await store.close();
+  const dataDir = await registryOfOld(t, 520);
+  const artseal = await commandsOver(t, 'a stopped folder', { dataDir });
   const bytes = readFileSync(join(dataDir, 'artseal.db'));
-  const shown = await purge();
+  const shown = await artseal.lines('retention purge');
   assert.deepEqual(shown.toSpliced(2, 1), [...years, 'nothing was changed: --erase erases them for good']);
   const toBeErased = /^to erase, recorded up to (.+)T\d\d:\d\d:\d\d\+00:00: 521 filings with 521 records$/;
   const day = toBeErased.exec(shown[2] ?? '')?.[1] ?? '';
   // Five years before the newest filing, and a day.
   assert.ok(Math.abs(Date.now() - Date.parse(day) - 5 * 365.25 * 86_400_000) < 3 * 86_400_000, shown.join());
-  const { recordedUpTo, ...counted } = JSON.parse((await purge('--json')).join('\n'));
+  const { recordedUpTo, ...counted } = await artseal.json('retention purge');
   assert.deepEqual(counted, { erased: false, ...shownYears });
   assert.ok(shown[2]?.includes(`up to ${recordedUpTo}:`), recordedUpTo);
   assert.deepEqual(readFileSync(join(dataDir, 'artseal.db')), bytes);
   assert.deepEqual(holding(dataDir, going), ['artseal.db']);
 
-  const artseal = await commandsOver(t, 'a stopped folder', { dataDir });
   const erased = await artseal.lines('retention purge --erase --reason yearly');
   assert.deepEqual(erased.slice(0, 3), [...years, 'erased: 521 filings with 521 records']);
   assert.match(erased[3] ?? '', /artseal\.db was rewritten: no erased text is left in it/);
@@ -91,27 +77,13 @@ test('a purge lists the old filings; with --erase their texts are in no file', a
   for (let place = 0; place <= 520; place += 1) assert.ok(!left.includes(mark(place)), mark(place));
   assert.deepEqual(holding(dataDir, 'author who stays'), ['artseal.db']);
 
-  const { printed } = await runHere(['audit-log', '--json'], env);
-  const entries = printed
-    .map((line) => JSON.parse(line))
-    .filter(({ action }) => action === 'retention purge');
-  assert.deepEqual(
-    entries.map(({ subject, reason, after }) => [subject, reason, after.filings]),
-    [
-      ['AS-2015-000501 to AS-2016-000001', 'yearly', 21],
-      ['AS-2015-000001 to AS-2015-000500', 'yearly', 500],
-    ],
-  );
-  assert.deepEqual((await purge('--erase')).slice(0, 1), ['erased: 0 filings with 0 records']);
-  const again = createSqliteStore({ dataDir, ...sandbox });
-  t.after(() => again.close());
-  assert.ok(await perform(again, { kind: 'GetFiling', filingNo: kept, owner: undefined }));
+  assert.equal((await artseal.list('audit-log'))[0].reason, 'yearly');
+  assert.equal((await artseal.lines('retention purge --erase'))[0], 'erased: 0 filings with 0 records');
 });
 
 for (const connection of ['a running server', 'a remote server'] as const)
   test(`over ${connection}: a purge erases the texts from the files of the server`, async (t) => {
-    const { dataDir, store } = await registryOfOld(t, 520);
-    await store.close();
+    const dataDir = await registryOfOld(t, 520);
     const artseal = await commandsOver(t, connection, { dataDir });
     const counted = await artseal.lines('retention purge');
     assert.match(counted.at(-2) ?? '', /: 521 filings with 521 records$/);
@@ -132,15 +104,15 @@ for (const connection of ['a running server', 'a remote server'] as const)
   });
 
 test('a purge names the copy of an upgrade, which still has the erased texts', async (t) => {
-  const { dataDir, env, store } = await registryOfOld(t, 3);
-  await store.close();
+  const dataDir = await registryOfOld(t, 3);
   const file = join(dataDir, 'artseal.db');
   addFurtherMigration(t);
   openDatabase({ dataDir, ...sandbox }).close();
   const copy = copyBefore(file, presentSchema);
-  const printed = await purge(env, '--erase');
+  const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
+  const printed = await artseal.lines('retention purge --erase');
   assert.ok(printed.includes(`${copy}, a copy of an upgrade, has the erased texts: remove it`));
-  const again = JSON.parse((await purge(env, '--erase', '--json')).join('\n'));
+  const again = await artseal.json('retention purge --erase');
   assert.deepEqual(again, { erased: true, filings: 0, records: 0, years: [], left: [copy] });
   rmSync(copy);
   assert.deepEqual(holding(dataDir, going), []);
