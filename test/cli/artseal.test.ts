@@ -9,7 +9,7 @@ import { helpFor } from '../../src/cli/help.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
-import { runHere } from '../support/artseal.ts';
+import { artsealWith, runHere } from '../support/artseal.ts';
 import { isOnline } from '../support/connections.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { registryWithPlatform } from '../support/issued.ts';
@@ -66,6 +66,9 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     ['--after 1 --since 1h', 'takes one of --since, --after'],
     ['--limit many', `--limit must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, not 'many'`],
   ],
+  'evidence rotate-key': [
+    ['--overlap 367d', "--overlap must be a period such as 90m, 12h or 7d, from 0s to 366d, not '367d'"],
+  ],
   'webhooks redeliver': [
     ['wh_1', 'needs either --sequence or --since'],
     ['wh_1 --since 1h --sequence 1', 'needs either --sequence or --since'],
@@ -100,10 +103,6 @@ const careless: Readonly<Record<string, readonly (readonly [words: string, error
     [`ftp://a --key ${vkey}`, 'needs URL: the http:// or https:// address of a log, or a folder '],
     [`https://me@log.example --key ${vkey}`, 'needs URL to be only the address of a log'],
     [`http://a --key ${vkey} --stamped bundle.json`, 'needs --stamped and --tsa-ca together'],
-    [
-      `http://a --key ${vkey} --max-age long`,
-      "--max-age must be a period such as 90m, 12h or 7d, from 0s to 36500d, not 'long'",
-    ],
     [`http://a --key ${vkey} --number 7`, "takes --number as in AS-2026-000001, not '7'"],
     [`http://a --key ${vkey} --witnesses-required 1`, 'needs --witness with --witnesses-required'],
   ],
@@ -188,16 +187,12 @@ test('a misspelt setting is reported, since the operator may mean another folder
 });
 
 test('the command reports that a new key is suspended', async (t) => {
-  const { env, keyId } = await registryWithPlatform(t);
-  await artseal(['key', 'suspend', keyId], env);
-  await artseal(['platform', 'suspend', 'platform-1'], env);
-  const { printed } = await artseal(['key', 'rotate', keyId], env);
-  assert.match(
-    printed.join('\n'),
-    /\nThe key is suspended like .*key resume key_\w+ .*\nThe platform is suspended/,
-  );
-  const asJson = await artseal(['key', 'rotate', keyId, '--json'], env);
-  const { status, platformStatus } = JSON.parse(asJson.printed.join());
+  const { artseal, keyId } = await registryWithPlatform(t);
+  await artseal.text(`key suspend ${keyId}`);
+  await artseal.text('platform suspend platform-1');
+  const suspended = /\nThe key is suspended like .*key resume key_\w+ .*\nThe platform is suspended/;
+  assert.match(await artseal.text(`key rotate ${keyId}`), suspended);
+  const { status, platformStatus } = await artseal.json(`key rotate ${keyId}`);
   assert.deepEqual([status, platformStatus], ['SUSPENDED', 'SUSPENDED']);
 });
 
@@ -270,20 +265,23 @@ for (const name of commands) {
   });
 }
 
+/** `artseal call` with these settings must fail. */
+const failingCall = (code: number, env: Record<string, string>, expected?: RegExp) =>
+  artsealWith({ ARTSEAL_DATA_DIR: '/dev/null/none', ...credentials, ...env }).errors(
+    code,
+    'call GET /api/v1/filing',
+    expected,
+  );
+
 test('call says which URL does not respond, and what to do', async () => {
   const free = `http://${await freeAddress()}`;
   for (const [env, url, reason] of [
-    [{ ARTSEAL_URL: free }, free, 'ECONNREFUSED'],
     [{ ARTSEAL_URL: `${free}/` }, free, 'ECONNREFUSED'],
     [{ ARTSEAL_PUBLIC_ADDR: free.slice(7) }, free, 'ECONNREFUSED'],
     [{ ARTSEAL_URL: 'http://127.0.0.1:22' }, 'http://127.0.0.1:22', 'bad port'],
   ] as const) {
-    const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], { ...credentials, ...env });
-    assert.equal(code, 1);
-    const line = errors.join('\n');
-    assert.ok(line.startsWith(`artseal: ${url} does not respond (`), line);
-    assert.ok(line.includes(reason), line);
-    assert.match(line, /start it with artseal serve, or set ARTSEAL_URL to the URL of the service$/);
+    const advice = 'start it with artseal serve, or set ARTSEAL_URL to the URL of the service';
+    assert.equal(await failingCall(1, env), `artseal: ${url} does not respond (${reason}): ${advice}`);
   }
 });
 
@@ -291,40 +289,27 @@ test('call gives up on a server that hangs, and names the page about it', async 
   const { mock } = t.mock.method(globalThis, 'fetch', async () => {
     throw new DOMException('The operation was aborted due to timeout', 'TimeoutError');
   });
-  const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], {
-    ...credentials,
-    ARTSEAL_URL: 'http://127.0.0.1:1',
-  });
-  assert.equal(code, 1);
-  assert.match(
-    errors.join('\n'),
-    /http:\/\/127\.0\.0\.1:1 does not respond within 60 s: see docs\/operate\/incidents\/server-hangs\.md$/,
-  );
-  const [, init] = mock.calls[0]?.arguments ?? [];
-  assert.ok(init?.signal instanceof AbortSignal);
+  const late =
+    /http:\/\/127\.0\.0\.1:1 does not respond within 60 s: see docs\/operate\/incidents\/server-hangs\.md$/;
+  await failingCall(1, { ARTSEAL_URL: 'http://127.0.0.1:1' }, late);
+  assert.ok(mock.calls[0]?.arguments[1]?.signal instanceof AbortSignal);
 });
 
-for (const [variable, rule, values] of [
-  [
-    'ARTSEAL_URL',
-    'an http or https URL without path and password, such as http://127\\.0\\.0\\.1:8080',
-    ['localhost:8080', 'artseal', 'ftp://127.0.0.1', 'http://127.0.0.1:1/api', 'http://[', 'http://a:b@c'],
-  ],
-  [
-    'ARTSEAL_PUBLIC_ADDR',
-    'host:port with a port up to 65535, not ".*"',
-    ['8080:', '127.0.0.1:99999', 'a b:1'],
-  ],
-] as const) {
-  for (const value of values) {
-    test(`call says what ${variable}=${value} must be`, async () => {
-      const env = { ...credentials, [variable]: value };
-      const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], env);
-      assert.equal(code, 2, errors.join());
-      assert.match(errors.join('\n'), new RegExp(`^artseal: ${variable} must be ${rule}\\.$`));
-    });
-  }
-}
+const urlRule = 'an http or https URL without path and password, such as http://127\\.0\\.0\\.1:8080';
+for (const [variable, value, rule] of [
+  ...[
+    'localhost:8080',
+    'artseal',
+    'ftp://127.0.0.1',
+    'http://127.0.0.1:1/api',
+    'http://[',
+    'http://a:b@c',
+  ].map((wrong) => ['ARTSEAL_URL', wrong, urlRule] as const),
+  ['ARTSEAL_PUBLIC_ADDR', '8080:', 'host:port with a port up to 65535, not ".*"'],
+] as const)
+  test(`call says what ${variable}=${value} must be`, async () => {
+    await failingCall(2, { [variable]: value }, new RegExp(`^artseal: ${variable} must be ${rule}\\.$`));
+  });
 
 test('a key without its secret is rejected, even beside credentials of a sandbox', async (t) => {
   const dataDir = temporaryFolder(t);
@@ -333,8 +318,8 @@ test('a key without its secret is rejected, even beside credentials of a sandbox
     ['ARTSEAL_API_KEY', 'ARTSEAL_API_SECRET'],
     ['ARTSEAL_API_SECRET', 'ARTSEAL_API_KEY'],
   ] as const) {
-    const { code, errors } = await artseal(['sign', 'GET', '/a'], { ARTSEAL_DATA_DIR: dataDir, [set]: 'x' });
-    assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required if ${set} is set.`]]);
+    const error = await artsealWith({ ARTSEAL_DATA_DIR: dataDir, [set]: 'x' }).errors(2, 'sign GET /a');
+    assert.equal(error, `artseal: ${missing} is required if ${set} is set.`);
   }
 });
 

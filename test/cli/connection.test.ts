@@ -38,34 +38,27 @@ test('the admin socket of a folder with a long path is used', async (t) => {
 
 test('a remote command needs a URL and a token that the server knows', async (t) => {
   const { internalUrl, publicUrl } = await startService(t);
-  for (const [env, url, code, message] of [
-    [
-      {},
-      internalUrl,
-      2,
-      /^artseal: key list needs a token in ARTSEAL_TOKEN with --url; see artseal key --help$/,
-    ],
-    ...[
-      'localhost:1',
-      'http://example.org',
-      'https://a:1/b',
-      'https://a:b@c',
-      'https://a:99999',
-      'unix:a',
-    ].map((wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 2, /takes --url .*, without a path, not '/] as const),
-    [{ ARTSEAL_TOKEN: 'it_1\nit_2' }, internalUrl, 2, /^(?!.*it_1).*without spaces and line ends/],
-    [{ ARTSEAL_TOKEN: 'it_1\n' }, internalUrl, 1, /^artseal: AUTH_HEADER_INVALID: /],
-    [
-      { ARTSEAL_TOKEN: 'it_1' },
-      'http://127.0.0.1:1',
-      1,
-      /^artseal: http:\/\/127\.0\.0\.1:1 does not respond \(.*ECONNREFUSED/,
-    ],
-    ...[publicUrl, internalUrl.replace('http:', 'https:')].map(
-      (wrong) => [{ ARTSEAL_TOKEN: 'it_1' }, wrong, 1, /is not an internal API: check the port/] as const,
-    ),
+  const remote = (token: string, url: string) => artsealWith({ ARTSEAL_TOKEN: token }, ['--url', url]);
+  const noToken = /^artseal: key list needs a token in ARTSEAL_TOKEN with --url; see artseal key --help$/;
+  const silent = /^artseal: http:\/\/127\.0\.0\.1:1 does not respond \(.*ECONNREFUSED/;
+  for (const [token, url, code, message] of [
+    ['', internalUrl, 2, noToken],
+    ['it_1\nit_2', internalUrl, 2, /^(?!.*it_1).*without spaces and line ends/],
+    ['it_1\n', internalUrl, 1, /^artseal: AUTH_HEADER_INVALID: /],
+    ['it_1', 'http://127.0.0.1:1', 1, silent],
+    ['it_1', publicUrl, 1, /is not an internal API: check the port/],
+    ['it_1', internalUrl.replace('http:', 'https:'), 1, /is not an internal API: check the port/],
   ] as const)
-    await artsealWith(env, ['--url', url]).errors(code, 'key list', message);
+    await remote(token, url).errors(code, 'key list', message);
+  for (const url of [
+    'localhost:1',
+    'http://example.org',
+    'https://a:1/b',
+    'https://a:b@c',
+    'https://a:99999',
+    'unix:a',
+  ])
+    await remote('it_1', url).errors(2, 'key list', /takes --url https:.*, without a path, not '/);
 });
 
 test('a token without the scope operate gets PERMISSION_DENIED', async (t) => {

@@ -25,11 +25,6 @@ for (const connection of connections)
     const open = { ...agreed, monthlyQuota: 'unlimited', filingCap: 'none', calls: 0, left: 'unlimited' };
     assert.deepEqual(shown, { ...open, filingsThisYear: 0 });
     assert.deepEqual(await artseal.list('platform usage'), [{ ...open, month }]);
-    await artseal.errors(
-      1,
-      'platform show nobody',
-      /^artseal: NOT_FOUND: NAME names no platform.*See artseal platform list$/,
-    );
   });
 
 test('the usage of all platforms is a table, lines of JSON, or CSV that a spreadsheet does not execute', async (t) => {

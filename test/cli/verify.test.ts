@@ -150,9 +150,8 @@ test('a damaged pin, or one that no given key signed, is an error and not a fork
     otherLog().checkpoint(),
   ]) {
     writeFileSync(pin, content);
-    const { code, errors } = await verify(good, '--pin', pin, '--log', own);
-    assert.equal(code, 1, errors.join());
-    assert.match(errors.join(), /^artseal: the pin file .*pin cannot be used, since /);
+    const unusable = /^artseal: the pin file .*pin cannot be used, since /;
+    assertRejected(await verify(good, '--pin', pin, '--log', own), 1, unusable);
     assert.equal(readFileSync(pin, 'utf8'), content);
   }
 });
@@ -165,8 +164,7 @@ test('verify compares the pin over HTTP, and moves no pin if the log cannot be r
   for (const lack of ['tile/0', 'checkpoint']) {
     for (const path of publication.keys()) if (path.startsWith(lack)) publication.delete(path);
     const lacking = await verify(good, '--pin', pin, '--log', url);
-    assert.equal(lacking.code, 1);
-    assert.match(lacking.errors.join(), /the bundle itself is valid, but the log could not prove/);
+    assertRejected(lacking, 1, /the bundle itself is valid, but the log could not prove/);
   }
   for (const [path, bytes] of publicationOf(log)) publication.set(path, bytes);
   const { code, errors } = await verify(good, '--pin', pin, '--log', url);
