@@ -18,7 +18,7 @@ export interface HttpProvider {
   readonly standIn: {
     readonly apiKey: string;
     readonly requests: readonly { readonly method: string; readonly path: string }[];
-    /** What goes wrong with the next request that matches. One that fails with a status leaves nothing behind. */
+    /** What goes wrong with the next request that matches. One that fails with a status leaves nothing. */
     failNext(pattern: RegExp, fault: RequestFault | { readonly status: number }): void;
     forgetKeys(): void;
     /** Rejects the key from now on, or accepts it again. */

@@ -135,7 +135,7 @@ const retained = kept.filter(({ ofRemoval }) => ofRemoval.endsWith('five years')
 /** In an order in which no row refers to one that is deleted. */
 const deleted = ['escrow_change', 'escrow', 'provenance_record', 'filing'];
 
-/** Tests that a database rejects changes of what was recorded, whoever makes them. */
+/** Tests that a database rejects changes of what was recorded, from every role. */
 export function appendOnlySuite(engine: AppendOnlyEngine): void {
   const { skip, bytes, sessions, code, codeOfReplaced } = engine;
 

@@ -473,7 +473,7 @@ test('of several hosts the first that takes writes is used', { skip }, async (t)
   );
 });
 
-test('hosts that cannot be reached are told apart', { skip }, async (t) => {
+test('the message about a host that cannot be reached says why', { skip }, async (t) => {
   await assertRefused({ url: 'postgres://a@nowhere.invalid/b' }, /the host nowhere\.invalid was not found/);
   await assertRefused(
     { url: `postgres://a@${await freeAddress()}/b` },

@@ -79,7 +79,7 @@ test('a statement is prepared once in a session', { skip }, async (t) => {
   assert.deepEqual(rows, [{ statement: rewritten(query.toSQL().sql), runs: 4 }]);
 });
 
-test('a query that fails leaves those behind it as they are', { skip }, async (t) => {
+test('a query that fails leaves those after it as they are', { skip }, async (t) => {
   const { database } = await open(t);
   const insert = (id: number, title: string) => database.insert(work).values({ id, title }).run();
   const [first, second, third] = await Promise.allSettled([
@@ -108,7 +108,7 @@ function meaningOf(error: unknown) {
   return [...said.map(([name]) => name), classifyError(error)];
 }
 
-test('errors of statements are told apart by their SQLSTATE', { skip }, async (t) => {
+test('errors of statements are classified by their SQLSTATE', { skip }, async (t) => {
   const { database, client } = await open(t);
   await database.insert(work).values({ id: 1, title: 'one' }).run();
   const again = database.insert(work).values({ id: 1, title: 'two' }).run();

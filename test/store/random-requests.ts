@@ -108,7 +108,7 @@ function newRequest(world: World, kinds?: readonly Kind[]): StoreRequest {
 }
 
 /**
- * Whether a command is of no call with a key: it reads, or it has ids or times that every call draws anew, and would have them a second
+ * Whether a command is of no call with a key: it reads, or it has ids or times that are new in every call, and would have them a second
  * time after the key has expired.
  */
 const isKeyless = (effect: Command): boolean =>

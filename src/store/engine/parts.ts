@@ -85,7 +85,7 @@ export interface EventReads {
   /** The position of the oldest kept event; undefined if there is none. */
   oldestPosition(): number | undefined;
   /** Healthy endpoints whose callers have events after their cursors, `limit` at most. */
-  behind(limit: number): readonly { readonly callerId: number; readonly cursor: number }[];
+  lagging(limit: number): readonly { readonly callerId: number; readonly cursor: number }[];
 }
 
 /** A filing as far as a list needs it. */

@@ -292,7 +292,7 @@ function createWebhookMetrics(database: Database, events: Parts['events']): () =
   /** The times of the first events after the cursors of healthy endpoints. */
   async function firstWaitingAtMs(): Promise<number[]> {
     const times: number[] = [];
-    for (const { callerId, cursor } of await events.behind(laggingWebhooksMax)) {
+    for (const { callerId, cursor } of await events.lagging(laggingWebhooksMax)) {
       const { events: found } = await events.after(callerId, cursor, 1);
       times.push(...found.map(({ atMs }) => atMs));
     }

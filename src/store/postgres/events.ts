@@ -71,7 +71,7 @@ export function createEventReads(queries: Queries): Asynchronous<EventReads> {
     },
     newestPosition,
     oldestPosition: () => numberOf('SELECT min(position) AS n FROM event'),
-    behind: (limit) =>
+    lagging: (limit) =>
       rowsOf(
         `SELECT webhook.caller_id AS "callerId", cursor FROM webhook
           WHERE status = 'ENABLED' AND failing_since_s IS NULL

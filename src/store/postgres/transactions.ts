@@ -172,7 +172,7 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, ...pa
 const batchesKept = 100;
 
 /**
- * Numbers the transactions that write. Each leaves a row, which tells after a lost connection whether it was committed. The number of
+ * Numbers the transactions that write. Each leaves a row, which shows after a lost connection whether it was committed. The number of
  * PostgreSQL's own transactions cannot: after a crash it is given out again.
  */
 function createBatches(queries: Queries) {

@@ -22,7 +22,7 @@ const prepareReads = (database: SqliteDatabase) =>
   prepare(database, {
     selectRows: rowsFrom(database),
     selectFirst: database.select({ first: eventLog.first }).from(eventLog).orderBy(asc(eventLog.id)).limit(1),
-    selectBehind: database
+    selectLagging: database
       .select(named({ callerId: webhook.callerId, cursor: webhook.cursor }))
       .from(webhook)
       .innerJoin(eventHead, eq(eventHead.callerId, webhook.callerId))
@@ -44,7 +44,7 @@ const prepareReads = (database: SqliteDatabase) =>
 /** Reads the events of callers: follows their chains. */
 export function createEventReads(database: SqliteDatabase): EventReads {
   const headOf = headReader(database);
-  const { selectRows, selectFirst, selectMark, selectBehind } = prepareReads(database);
+  const { selectRows, selectFirst, selectMark, selectLagging } = prepareReads(database);
 
   /** Yields a caller's events from one backwards, as far as they are kept. */
   function* chainFrom(position: number): Generator<ChainedEvent> {
@@ -117,7 +117,7 @@ export function createEventReads(database: SqliteDatabase): EventReads {
       cursorBefore(sinceMs, 'position', newestPosition(), (after) => afterPosition(after, 1)[0]),
     newestPosition,
     oldestPosition: () => selectFirst.get()?.first,
-    behind: (limit) => selectBehind.all({ limit }),
+    lagging: (limit) => selectLagging.all({ limit }),
   };
 }
 

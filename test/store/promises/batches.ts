@@ -117,7 +117,7 @@ export function batchPromises({ test }: StoreTests): void {
     );
   });
 
-  test('calls behind long replies are admitted once, though an engine executes them later', async (store) => {
+  test('calls after long replies are admitted once, though an engine executes them later', async (store) => {
     const by = store.gallery;
     const artwork = { ...painting, condition: 'x'.repeat(1_650) };
     await Promise.all(numbersTo(100).map(() => store.perform({ ...toFile(by), artwork })));
