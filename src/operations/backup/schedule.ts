@@ -21,25 +21,28 @@ export type BackupSchedule = ReturnType<typeof startBackups>;
 export function startBackups(takeIfOld: TakeIfOld, everyMs: number, clock: Clock, log: Logger) {
   const cancellation = new AbortController();
   let failure: string | undefined;
-  let nextMs = everyMs;
+  let periodMs = everyMs;
 
   async function take(): Promise<void> {
-    nextMs = Math.min(everyMs, retryMs);
+    const startMs = clock.monotonicMs();
+    let waitMs = Math.min(everyMs, retryMs);
     try {
       const { file, takenAt, isNew, removed, broken } = await takeIfOld(cancellation.signal);
       failure = undefined;
       if (isNew) log.info({ file, removed }, 'a backup was taken');
       for (const name of broken) log.warn({ file: name }, 'an incomplete backup: look at it and remove it');
       const leftMs = Math.max(0, Date.parse(takenAt) + everyMs - clock.nowMs());
-      nextMs = isNew ? everyMs : Math.min(leftMs, everyMs);
+      waitMs = isNew ? everyMs : Math.min(leftMs, everyMs);
     } catch (error) {
       if (cancellation.signal.aborted) return;
       failure = error instanceof Error ? error.message : String(error);
       log.error({ reason: failure }, 'no backup could be taken; it is tried again');
     }
+    // A period begins with the attempt, the wait with its end: an attempt can take hours.
+    periodMs = clock.monotonicMs() - startMs + waitMs;
   }
 
-  const repetition = every(clock, () => nextMs, take);
+  const repetition = every(clock, () => periodMs, take);
   void repetition.start();
   return {
     /** Why the last attempt failed; undefined if it succeeded. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import type { Rotated } from '../../../src/operations/backup/rotate.ts';
 import { startBackups } from '../../../src/operations/backup/schedule.ts';
@@ -13,11 +14,14 @@ const dayMs = 24 * 60 * minuteMs;
 function played(clock: ManualClock, everyMs: number, lastAgeMs: number) {
   let takenAtMs = clock.nowMs() - lastAgeMs;
   let attempts = 0;
+  let lastsMs = 0;
   let failure: Error | undefined;
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(line) });
   const takeIfOld = async (): Promise<Rotated> => {
     attempts += 1;
+    await turn();
+    clock.advance(lastsMs);
     if (failure !== undefined) throw failure;
     const ageMs = clock.nowMs() - takenAtMs;
     const isNew = ageMs < 0 || ageMs >= everyMs;
@@ -28,6 +32,9 @@ function played(clock: ManualClock, everyMs: number, lastAgeMs: number) {
   return {
     ...schedule,
     lines,
+    lasting: (ms: number) => {
+      lastsMs = ms;
+    },
     fail: (error: Error | undefined) => {
       failure = error;
     },
@@ -84,5 +91,16 @@ test('a failure is logged and returned, and the attempt is repeated until it suc
   clock.advance(15 * minuteMs);
   await backups.nextAfter(3);
   assert.equal(backups.failure(), undefined);
+  await backups.stop();
+});
+
+test('the next attempt is counted from the end of one that takes long', async () => {
+  const clock = createManualClock();
+  const backups = played(clock, dayMs, 3 * dayMs);
+  backups.lasting(20 * minuteMs);
+  assert.equal(await backups.nextAfter(1), dayMs);
+  backups.fail(new Error('the disk is full'));
+  clock.advance(dayMs);
+  assert.equal(await backups.nextAfter(2), 15 * minuteMs);
   await backups.stop();
 });
