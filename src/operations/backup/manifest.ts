@@ -90,7 +90,7 @@ export function checksumsOf(manifest: Uint8Array, files: readonly BackedUpFile[]
 
 /** Reads the text of a manifest whose checksum is right. Throws Error if it is wrong; the message follows the name of the backup. */
 export function parseManifest(text: string): Manifest {
-  const read: unknown = JSON.parse(text);
+  const read = parsed(text);
   if (!isRecord(read)) throw new Error('has a damaged manifest');
   if (read.format !== sample.format) throw new Error('is no backup of artseal');
   if (read.formatVersion !== formatVersion)
@@ -113,12 +113,20 @@ const sample: Manifest = {
   },
 };
 
-/** Whether a value has the members of a sample with their types. A list has one sample for all items; null is one for any value. */
+/** Whether a value has the members of a sample with their types. A list has one sample for all items; null stands for any value. */
 function isLike<Shape>(sample: Shape, value: unknown): value is Shape {
   if (sample === null) return value !== undefined;
   if (Array.isArray(sample)) return Array.isArray(value) && value.every((item) => isLike(sample[0], item));
   if (typeof sample !== 'object') return typeof value === typeof sample;
   return isRecord(value) && Object.entries(sample).every(([name, each]) => isLike(each, value[name]));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -13,7 +13,12 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { BackupError, checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
+import {
+  BackupError,
+  checksumsOf,
+  type Manifest,
+  parseManifest,
+} from '../../../src/operations/backup/manifest.ts';
 import { takeBackup } from '../../../src/operations/backup/take.ts';
 import { type TarSource, writeTar } from '../../../src/operations/backup/tar.ts';
 import { openBackup, verifyBackup } from '../../../src/operations/backup/verify.ts';
@@ -206,6 +211,7 @@ test('a made-up manifest with the right checksum is rejected in plain words', as
     const message = /\.tar (has a damaged manifest|is no backup of artseal|has the backup format .*)\.?$/;
     await assert.rejects(openBackup(changed), { name: 'BackupError', message }, JSON.stringify(wrong));
   }
+  assert.throws(() => parseManifest('{'), { message: 'has a damaged manifest' });
 });
 
 /** A backup of these files, with a manifest that names these or other files. */
