@@ -214,7 +214,7 @@ export function createCalls({
   };
 }
 
-/** Yields the responses of a stream. `enter` counts it from its first message on, and returns what ends that. */
+/** Yields the responses of a stream. `enter` takes its slot when the first one is read, and returns the function that frees it. */
 async function* limited(enter: () => () => void, responses: AsyncGenerator<Message, void>) {
   const leave = enter();
   try {

@@ -91,7 +91,7 @@ export const upgrade: Command = {
   },
 };
 
-/** What an upgrade would do; `rest` are the lines about a due one after those on its schema and migrations. */
+/** What an upgrade would do. `rest` has the lines about one that is due, besides those on its schema and migrations. */
 async function planOf({ database: place, dataDir }: Config) {
   if (place !== undefined) {
     const { planUpgrade: planOnPostgres } = await import('../store/postgres/inspection.ts');
