@@ -1,6 +1,5 @@
 import type { Sent, Workload } from './generator.ts';
-import type { ResidentMb } from './process-usage.ts';
-import { cpuBetween } from './process-usage.ts';
+import { cpuBetween, type ResidentMb } from './process-usage.ts';
 import type { Server } from './servers.ts';
 
 /** What one sending to one server showed. */
@@ -78,10 +77,10 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** The value that a share of some values does not exceed. Sorts them. */
-export function percentile(values: number[] | Float64Array, share: number): number {
-  values.sort((a, b) => a - b);
-  return values[Math.floor(share * (values.length - 1))] ?? Number.NaN;
+/** The value that a share of some values does not exceed. NaN counts as the largest. */
+export function percentile(values: ArrayLike<number>, share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN;
 }
 
 /** The range of the values of the rounds. */

@@ -129,7 +129,7 @@ async function measure(calls: Calls, platforms: readonly IssuedPlatform[]): Prom
   return Promise.all(taken);
 }
 
-const line = (what: string, ms: number[]): string =>
+const line = (what: string, ms: readonly number[]): string =>
   `  ${what.padEnd(42)} p50 ${percentile(ms, 0.5).toFixed(1)} ms   p99 ${percentile(ms, 0.99).toFixed(1)} ms`;
 
 /** Files large works of a platform, before the service starts. */

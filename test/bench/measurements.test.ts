@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { doubtLines, type Figures, figuresOf, median, ratioLines } from '../../bench/measurements.ts';
+import {
+  doubtLines,
+  type Figures,
+  figuresOf,
+  median,
+  percentile,
+  ratioLines,
+} from '../../bench/measurements.ts';
 import { cpuBetween, cpuTimes } from '../../bench/process-usage.ts';
 
 const sent = {
@@ -95,4 +102,12 @@ test('CPU time of this process is read', { skip: process.platform !== 'linux' },
   const { totalS, busiestS } = cpuBetween(before, cpuTimes(process.pid));
   assert.ok(totalS >= 0.03, `${totalS} s`);
   assert.ok(busiestS > 0 && busiestS <= totalS + 0.02, `${busiestS} of ${totalS} s`);
+});
+
+test('a missing measurement hides no other one in a percentile', () => {
+  const valuesMs = [5, Number.NaN, 1, 3, Number.NaN, 2, 4];
+  assert.deepEqual(
+    [0, 0.5, 1].map((share) => percentile(valuesMs, share)),
+    [1, 4, Number.NaN],
+  );
 });
