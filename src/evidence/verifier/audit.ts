@@ -21,7 +21,10 @@ const bundlesAtOnce = 8;
 /** Bundles before the state is saved first, 16,384 leaves; later it is saved after a sixteenth of what was read. */
 const bundlesBetweenStates = 64;
 
-/** How far a log was audited. A later audit continues there and changes it; its last checks find changes of the state. */
+/**
+ * How far a log was audited. A later audit continues there and changes this object. If the saved state was changed, the last checks
+ * of that audit fail.
+ */
 export interface AuditState {
   readonly origin: string;
   /** By level, the hashes of the last, partial tile. */
@@ -55,7 +58,7 @@ interface AuditOptions {
   progress(done: number, total: number): void;
   /** Receives each record that is read and its leaf index. */
   onRecord?(index: number, record: RecordLeaf): void;
-  /** Saves the state, which changes later. */
+  /** Saves the state before it returns: the audit changes the state afterwards. */
   keep(state: AuditState): void;
 }
 

@@ -80,8 +80,8 @@ export function hashesOfLevel(level: number, size: number): number {
 }
 
 /**
- * Computes the root of the newest tree of a log, and the root that it had with `older` leaves, from the same tiles: those of a
- * consistency proof (RFC 6962, section 2.1.2).
+ * Computes two roots of a log from the same tiles: that of the first `older` leaves, and that of the first `newer` leaves. If both
+ * are the signed roots, the newer tree begins with the older one. Reads the tiles of a consistency proof (RFC 6962, section 2.1.2).
  */
 export async function rootsFromTiles(
   log: PublishedLog,
@@ -111,7 +111,7 @@ export async function rootsFromTiles(
     return fold(hashes.slice(first % tileWidth, (first % tileWidth) + count));
   }
 
-  /** Hashes the leaves from `start`, those before `older` and those before `end`. */
+  /** Hashes the leaves from `start` to `older`, and those from `start` to `end`; `older` is after `start`. */
   async function rootsOf(start: number, end: number): ReturnType<typeof rootsFromTiles> {
     if (older >= end) {
       const hash = await hashOf(start, end);
