@@ -66,7 +66,7 @@ export function createCalendar(timeZone: string): Calendar {
   const monthAt = createPeriods({ day: 1 }, { months: 1 });
   const yearAt = createPeriods({ month: 1, day: 1 }, { years: 1 });
 
-  /** Returns the function that finds the period of an instant by the fields of its first day and by its length. */
+  /** Returns a function that finds the period of an instant. `first` has the date fields of the first day of each period. */
   function createPeriods(
     first: { month?: number; day: number },
     length: { months?: number; years?: number },

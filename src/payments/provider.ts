@@ -133,8 +133,8 @@ export interface Notification {
 }
 
 /**
- * An order, by PaymentOrder.holdId or by PaymentSnapshot.reference, or the orders that a buyer may contest together: those of a buyer
- * with these provider ids that are or may be RELEASED, opened since a time in Unix milliseconds.
+ * An order, by PaymentOrder.holdId or by PaymentSnapshot.reference; or the orders that a buyer may contest together. Those are the
+ * orders of a buyer with these provider ids that are or may be RELEASED. `openedSinceMs` is in Unix milliseconds.
  */
 export type NotificationSubject =
   | { readonly holdId: string }

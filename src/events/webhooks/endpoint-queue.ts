@@ -68,6 +68,7 @@ export function createEndpointQueues(backoff: SendingLimits['endpointBackoff']) 
     /** Adds an endpoint as it was listed, or updates it. */
     put: (webhook: SendingWebhook): EndpointQueue => {
       const queue = queues.get(webhook.id) ?? add(webhook);
+      // A changed URL gets a fresh start. So does one that was encrypted again, since its bytes differ.
       if (Buffer.compare(queue.webhook.sealedUrl, webhook.sealedUrl) !== 0) queue.failures = 0;
       queue.webhook = webhook;
       noteDueAt(queue, webhook.nextDueAtMs);

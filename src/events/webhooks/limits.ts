@@ -34,7 +34,7 @@ export const sendingLimits = {
   unrecordedMax: 1_000,
   /** How long to wait after a failed attempt at an endpoint. The wait doubles with each failure. */
   endpointBackoff: { firstMs: 100, longestMs: 1_000 },
-  /** How long to wait after a failed store request. */
+  /** How long to wait after a failed store request. The wait doubles with each failure. */
   storeBackoff: { firstMs: 100, longestMs: 5_000 },
   /** The shortest time between two log lines that say whether an endpoint works. */
   logEveryMs: 60_000,

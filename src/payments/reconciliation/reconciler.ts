@@ -106,12 +106,12 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
     for (let step = 0; step < stepsMax; step += 1) {
       const { open, review, openedAtMs, order } = current;
       const next = open.at(-1);
-      // An operator has to act.
+      // An operator has to act, or nothing is left to do.
       if (review !== undefined || next === undefined) return;
       const deadlineMs = order.nextAction?.untilMs ?? openedAtMs + limits.freezeDeadlineMs;
       const isOverdue = next.kind === 'FREEZE' && clock.nowMs() >= deadlineMs;
       if (isOverdue) current = await updates.prepareCancel(current);
-      // The buyer has to act.
+      // The buyer has to act. An order has a next action only while its newest open instruction is a FREEZE.
       else if (order.nextAction !== undefined) return;
       else {
         await requests.recordSent(next.instructionId);
