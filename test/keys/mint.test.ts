@@ -27,6 +27,13 @@ test('the random parts of credentials differ', () => {
   assert.equal(new Set(random).size, random.length);
 });
 
+test('the handles, which logs and lists show, are not part of the credentials', () => {
+  const { keyId, apiKey, apiSecret } = mintKey('sandbox');
+  const { tokenId, token } = mintToken('sandbox');
+  for (const credential of [apiKey, apiSecret]) assert.ok(!credential.includes(keyId.slice(4)));
+  assert.ok(!token.includes(tokenId.slice(4)));
+});
+
 test('a token is stored by its SHA-256', () => {
   const expected = createHash('sha256').update('it_sandbox_1').digest();
   assert.deepEqual(Buffer.from(tokenHash('it_sandbox_1')), expected);
