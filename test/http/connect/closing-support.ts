@@ -42,7 +42,7 @@ export async function closesByItself(
 export async function endsByForce(
   test: TestContext,
   service: TestService,
-  clients: readonly Socket[] = [],
+  clients: readonly { destroy(): void }[] = [],
 ): Promise<boolean> {
   const { closed, force } = beginClosing(test, service);
   force();

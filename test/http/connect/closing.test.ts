@@ -4,7 +4,10 @@ import { Code } from '@connectrpc/connect';
 import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { reconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
+import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { makeAuthority, trust } from '../../support/certificates.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { openSocket, sendApart } from '../../support/raw-talk.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
@@ -114,6 +117,25 @@ for (const [name, chunks] of Object.entries({
     assert.ok(await endsByForce(t, service, [socket]));
   });
 }
+
+test('calls that take longer than the timeout are cut off, over every kind of connection', async (t) => {
+  const provider = openTestProvider(t, { FREEZE: 'KEPT_BACK' });
+  // No call gives up by itself, since this clock stands still.
+  const service = await startService(t, { provider, clock: createManualClock() });
+  const [token, platform] = [await service.token(), await service.platform()];
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const calls: Promise<unknown>[] = [openEscrow(service, platform, filingNo)];
+  for (const transport of [connectOverHttp1, createTypedTransport]) {
+    const { filings, escrows } = typedClients(transport(service.internalUrl, token));
+    const filed = await filings.createFiling({ ...artwork, price: 1n });
+    const terms = { ...escrowTerms(filed.filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
+    calls.push(escrows.createEscrow(terms));
+  }
+  const cutOff = Promise.all(calls.map((call) => assert.rejects(call)));
+  await eventually('all calls wait', 60_000, () => provider.instructions.length === calls.length);
+  assert.ok(await endsByForce(t, service, [{ destroy: () => void provider.answer() }]));
+  await cutOff;
+});
 
 test('the addresses are free once a service has closed, and after a start that failed', async (t) => {
   const service = await startService(t);
