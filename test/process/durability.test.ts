@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import { checkLog, readLog } from '../../simulation/evidence.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { checkLog, readCheckpoint, readLog } from '../../simulation/evidence.ts';
 import { readDatabase } from '../support/engine.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   type Answered,
   connections,
@@ -17,7 +19,7 @@ import { createRandom } from '../support/random.ts';
 import { assertRejected } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveWatched } from '../support/watched-command.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 const filings = 200;
 /** A kill with its checks takes three seconds. CI sets fifty. */
@@ -33,6 +35,22 @@ async function each<T>(items: readonly T[], check: (item: T) => Promise<void>): 
     for (let item = rest.shift(); item !== undefined; item = rest.shift()) await check(item);
   };
   await Promise.all(Array.from({ length: 16 }, work));
+}
+
+/** Reads the published checkpoint until the service has ended. Adds the root of each size to `shown`. */
+async function watchCheckpoints({ child, publicUrl }: WatchedService, shown: Map<number, string>) {
+  while (child.exitCode === null && child.signalCode === null) {
+    const note = await fetch(`${publicUrl}/log/checkpoint`).then(
+      (response) => (response.ok ? response.text() : undefined),
+      () => undefined,
+    );
+    if (note !== undefined) {
+      const { size, root } = readCheckpoint(note);
+      assert.equal(shown.get(size) ?? root, root, `two trees of ${size} leaves`);
+      shown.set(size, root);
+    }
+    await delay(20);
+  }
 }
 
 /** Asserts that all filings are in the database as answered. */
@@ -115,6 +133,9 @@ async function survivesKill(t: TestContext): Promise<void> {
   const waiting = prepare(platforms, filings);
   const answered: Answered[] = [];
   const killed = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const shown = new Map<number, string>();
+  const watching = [watchCheckpoints(killed, shown)];
+  await eventually('the first checkpoint', 60_000, () => shown.size > 0);
   const timestamp = String(Math.floor(Date.now() / 1000));
   const invalid = { target, body: '{}', nonce: 'n-1', timestamp };
   assertRejected(await send(killed.publicUrl, platform, invalid), 400, 'VALIDATION_FAILED');
@@ -130,10 +151,8 @@ async function survivesKill(t: TestContext): Promise<void> {
   assert.ok(answered.length < filings, `${answered.length} were answered`);
 
   const again = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  watching.push(watchCheckpoints(again, shown));
   await t.test('the database is sound, and has counted each call', () => databaseIsSound(dataDir, platform));
-  await t.test('each record and log event has its leaf', async () => {
-    checkLog(await readDatabase(dataDir, (client) => readLog(client, dataDir)), new Map());
-  });
   await t.test('every filing that was answered is there', () => allAreThere(dataDir, answered));
   await t.test('the nonce of every answered call is spent', async () => {
     await noncesAreSpent(again.publicUrl, answered);
@@ -147,4 +166,13 @@ async function survivesKill(t: TestContext): Promise<void> {
     await numbersAreConsecutive(dataDir, filings);
     await allAreThere(dataDir, answered);
   });
+  await t.test(
+    'after another kill each record has its leaf, and the tree continues all published ones',
+    async () => {
+      await eventually('a checkpoint of this process', 60_000, () => shown.size > 1);
+      assert.equal(await again.stop('SIGKILL'), null);
+      await Promise.all(watching);
+      checkLog(await readDatabase(dataDir, (client) => readLog(client, dataDir)), shown);
+    },
+  );
 }
