@@ -45,6 +45,7 @@ test('a wrong file of witnesses is rejected, and the fault names the line', () =
     [`${one}\n`, /line 1: has to be a verifier key, a space and a URL/],
     [`${one} https://one.example more\n`, /line 1: has to be a verifier key, a space and a URL/],
     [`${one} https://one.example\nkey https://two.example\n`, /line 2: a verifier key has to be/],
+    [`${vkey('log.example', 1)} https://one.example\n`, /line 1: the verifier key .* for cosignatures/],
     [`${one} ftp://one.example\n`, /line 1: must be a URL/],
     [`${one} https://one.example\n${vkey('one.example/w')} https://other.example\n`, /one.example\/w twice/],
     [Array.from({ length: 17 }, (_, w) => `${vkey(`w${w}`)} https://w.example\n`).join(''), /more than 16/],

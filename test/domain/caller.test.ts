@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import {
   type Agreement,
   agreedQuota,
+  callsLeft,
   checkAgreement,
   checkCallerName,
   rotate,
@@ -31,6 +32,10 @@ for (const [agreed, quota] of accepted) {
     assert.equal(agreedQuota(agreed), quota);
   });
 }
+
+test('a quota that was lowered below the calls leaves none', () => {
+  assert.deepEqual([callsLeft(3, 2), callsLeft(2, 3), callsLeft(null, 3)], [1, 0, null]);
+});
 
 const refused: readonly (readonly [what: string, agreement: Agreement, field: string, rule: RegExp])[] = [
   ['no tier', agreement(undefined), 'tier', /TRIAL, STANDARD, ENTERPRISE/],
