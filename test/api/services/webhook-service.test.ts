@@ -33,7 +33,7 @@ const { ledger } = shared;
 const shown = ({ webhook }: { readonly webhook?: Webhook | undefined }) => webhook ?? assert.fail();
 
 test('an internal system has its own endpoints and sees all; a token for a platform sees those of the platform', async () => {
-  const { gallery, forGallery } = shared;
+  const { gallery, forGallery, service } = shared;
   const own = shown(await ledger.createWebhook({ url }));
   const theirs = shown(await forGallery.createWebhook({ url, eventTypes: ['*'] }));
   assert.deepEqual([own.caller, theirs.caller], ['ledger', gallery.caller]);
@@ -49,6 +49,17 @@ test('an internal system has its own endpoints and sees all; a token for a platf
   assert.equal(shown(disabled).disabledReason, 'an operator disabled it');
   await ledger.deleteWebhook({ webhookId: theirs.webhookId });
   assert.deepEqual((await forGallery.listWebhooks({})).webhooks, []);
+
+  await ledger.updateWebhook({ webhookId, description: 'orders' });
+  const page = { from: undefined, size: 100 };
+  const { items } = await service.execute({ kind: 'ListAuditLog', sinceS: undefined, page });
+  const audited = items.filter(({ action }) => action.startsWith('webhook '));
+  assert.deepEqual(
+    audited.map(({ action, subject }) => [action, subject]),
+    ['delete', 'disable'].map((action) => [`webhook ${action}`, theirs.webhookId]),
+    'no change of its own endpoint',
+  );
+  for (const { actor } of audited) assert.match(actor, /^token tok_\w+ \(ledger\)$/);
 });
 
 test('an empty list of types means all for a new endpoint, and no change for an existing one', async () => {
