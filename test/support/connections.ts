@@ -39,7 +39,7 @@ export async function commandsOver(
   const { internalUrl, token } = await service();
   const artseal =
     connection === 'a running server'
-      ? artsealWith({ ARTSEAL_DATA_DIR: dataDir })
+      ? artsealWith({ ARTSEAL_DATA_DIR: dataDir, ...env })
       : artsealWith({ ARTSEAL_TOKEN: await token(true) }, ['--url', internalUrl]);
   return { ...recorded(connection, artseal), service };
 }
