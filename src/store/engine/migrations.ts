@@ -8,22 +8,20 @@ export interface Migration {
   readonly sql: string;
 }
 
-const folder = 'src/store';
-
 /** Reads the migrations of an engine. Each has a file for both engines, so that the number of a schema says the same on both. */
 export function readMigrations(engine: 'sqlite' | 'postgres'): Migration[] {
   const journal: { readonly entries: readonly { readonly tag: string }[] } = JSON.parse(
-    readPackaged(`${folder}/sqlite/migrations/meta/_journal.json`).toString(),
+    readPackaged('src/store/sqlite/migrations/meta/_journal.json').toString(),
   );
   return journal.entries.map(({ tag: name }) => ({
     name,
-    sql: readPackaged(`${folder}/${engine}/migrations/${name}.sql`).toString(),
+    sql: readPackaged(`src/store/${engine}/migrations/${name}.sql`).toString(),
   }));
 }
 
 /**
- * Why this version must not use a database that a newer one has upgraded; undefined if it may. Migrations leave the database
- * usable by the version before, so `oldest_version` decides, not the schema.
+ * Why this version must not use a database that a newer one has upgraded to `schema`; undefined if it may. Migrations leave the
+ * database usable by the version before, so `oldest_version` decides, not the schema.
  */
 export function whyTooNew(
   name: string,
@@ -31,7 +29,6 @@ export function whyTooNew(
   known: number,
   oldest: typeof oldestVersion.$inferSelect | undefined,
 ): string | undefined {
-  if (schema <= known) return undefined;
   if (oldest === undefined) throw new Error('The database has no oldest version.');
   if (Number(oldest.schema) <= known) return undefined;
   return `${name} needs artseal ${oldest.version} or later: it has schema ${schema}, and this version knows ${known}`;
