@@ -1,12 +1,10 @@
 import {
   create,
-  type DescField,
   type DescMessage,
   type DescMethod,
   type DescMethodServerStreaming,
   type DescMethodUnary,
   type DescService,
-  isFieldSet,
   type Message,
   type MessageInitShape,
   type MessageShape,
@@ -311,29 +309,4 @@ function checkScope(needed: Scope, principal: Principal, { name }: DescMethod): 
       ? 'which tokens of platforms cannot have'
       : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
   throw new ApiError('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${remedy}.`);
-}
-
-/** The documented JSON of a message: all members that are not optional, in the order of the schema. */
-export function writeMessage(desc: DescMessage, message: Message): Record<string, unknown> {
-  const values = message as unknown as Record<string, unknown>;
-  const output: Record<string, unknown> = {};
-  for (const field of desc.fields) {
-    const value = values[field.localName];
-    if (field.fieldKind === 'list')
-      output[field.jsonName] = (value as unknown[]).map((item) => writeSingle(field, item));
-    else if (value !== undefined && (!field.proto.proto3Optional || isFieldSet(message, field))) {
-      output[field.jsonName] = writeSingle(field, value);
-    }
-  }
-  return output;
-}
-
-function writeSingle(field: DescField, value: unknown): unknown {
-  if (field.enum !== undefined) return field.enum.value[value as number]?.name;
-  if (field.message !== undefined) return writeMessage(field.message, value as Message);
-  if (typeof value !== 'bigint') return value;
-  const number = Number(value);
-  if (!Number.isSafeInteger(number))
-    throw new Error(`${field} holds ${value}, which JSON cannot carry exactly.`);
-  return number;
 }

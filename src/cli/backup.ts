@@ -11,7 +11,7 @@ import {
   type VerifyBackupResponse_Verdict as Verdict,
   VerifyBackupResponse_VerdictSchema as VerdictSchema,
 } from '../../gen/artseal/v1/backup_pb.ts';
-import { writeMessage } from '../api/operation.ts';
+import { writeMessage } from '../api/message-json.ts';
 import { readDataDir, settings, usesPostgres } from '../config/config.ts';
 import { refuse, textOf } from '../config/settings.ts';
 import { parseBackupPeriod, parseBackupsKept } from '../config/values.ts';

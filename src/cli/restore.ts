@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { BackupSchema } from '../../gen/artseal/v1/backup_pb.ts';
-import { writeMessage } from '../api/operation.ts';
+import { writeMessage } from '../api/message-json.ts';
 import { readConfig, readTimeZone, settings, usesPostgres } from '../config/config.ts';
 import { refuse } from '../config/settings.ts';
 import { createCalendar } from '../domain/calendar.ts';

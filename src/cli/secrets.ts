@@ -4,7 +4,7 @@ import {
   ReencryptSecretsResponseSchema,
   type RotateSecretsResponse,
 } from '../../gen/artseal/v1/maintenance_pb.ts';
-import { writeMessage } from '../api/operation.ts';
+import { writeMessage } from '../api/message-json.ts';
 import { type Action, type CommandGroup, fieldLines } from './command.ts';
 import { calls } from './session.ts';
 

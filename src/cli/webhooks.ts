@@ -7,7 +7,7 @@ import {
   Webhook_Status,
   WebhookService,
 } from '../../gen/artseal/v1/webhook_pb.ts';
-import { writeMessage } from '../api/operation.ts';
+import { writeMessage } from '../api/message-json.ts';
 import { oneOf } from '../config/settings.ts';
 import { parseCount } from '../config/values.ts';
 import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { create } from '@bufbuild/protobuf';
 import { EventSchema } from '../../../gen/artseal/v1/event_pb.ts';
-import { writeMessage } from '../../../src/api/operation.ts';
+import { writeMessage } from '../../../src/api/message-json.ts';
 import { eventMessage, webhookMessage } from '../../../src/api/services/event-service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { Event } from '../../../src/domain/event.ts';
