@@ -70,6 +70,7 @@ test('a sandbox needs no backups, and logs a failed one as a warning', async (t)
 
 test('a backup older than two periods is logged as an error, a removed one as a warning', async (t) => {
   const { watch, clock, leave, look, last, file, logged } = watched(t, { isRequired: true });
+  await look();
   leave({ last: last(), failure: undefined });
   clock.advance(2 * everyMs - hourMs);
   await look();
