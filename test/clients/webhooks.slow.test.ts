@@ -9,7 +9,7 @@ import { projectFolder } from '../support/artseal-command.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
 import { freeAddress } from '../support/free-address.ts';
-import { installed, skipUnlessInstalled } from '../support/installed.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { publishedCases, type WebhookCase, webhookCases } from '../support/webhook-cases.ts';
 import { run } from './client-program.ts';
@@ -63,9 +63,7 @@ test('the document verifies webhooks in PHP', { skip: skipUnlessInstalled('php')
   await assertVerifies('php', [join(folder, 'verify.php')]);
 });
 
-const skipGo = installed('go') === undefined && 'Go is not installed';
-
-test('the document verifies webhooks in Go', { skip: skipGo }, async (t) => {
+test('the document verifies webhooks in Go', { skip: skipUnlessInstalled('go') }, async (t) => {
   const folder = folderWith(t, 'main.go', 'receiver.go', `package main\n\n${codeIn('go')}`);
   writeFileSync(join(folder, 'go.mod'), 'module receiver\n\ngo 1.19\n');
   const env = { ...process.env, GOPROXY: 'off', GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'local' };
@@ -74,9 +72,7 @@ test('the document verifies webhooks in Go', { skip: skipGo }, async (t) => {
   await assertVerifies(join(folder, 'verify'), []);
 });
 
-const skipJava = installed('javac') === undefined && 'Java is not installed';
-
-test('the document verifies webhooks in Java', { skip: skipJava }, async (t) => {
+test('the document verifies webhooks in Java', { skip: skipUnlessInstalled('javac') }, async (t) => {
   const folder = folderWith(t, 'Main.java', 'Webhooks.java', codeIn('java'));
   await run('javac', ['-Xlint:all', '-Werror', 'Main.java', 'Webhooks.java'], { cwd: folder });
   await assertVerifies('java', ['-cp', folder, 'Main']);

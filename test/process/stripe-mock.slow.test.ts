@@ -5,23 +5,19 @@ import type { InstructionKind } from '../../src/domain/escrow.ts';
 import { instruct, lookUp } from '../payments/provider-suite.ts';
 import { opened } from '../payments/stripe-support.ts';
 import { eventually } from '../support/eventually.ts';
-import { installed } from '../support/installed.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
 import type { SeenRequest } from '../support/stripe-stand-in.ts';
 
-// Stripe's own stand-in knows what requests there are and which parameters they take, and remembers nothing: so it judges
-// the requests, and the stand-in of this project what comes of them. It is a program in Go that neither Debian nor npm has,
-// so that ARTSEAL_TEST_REQUIRE_ALL does not ask for it.
-const program = process.env.STRIPE_MOCK || installed('stripe-mock');
-const skip =
-  program === undefined &&
-  'not installed: stripe-mock (go install github.com/stripe/stripe-mock@v0.203.0, on the PATH or named by STRIPE_MOCK)';
+// Stripe's own stand-in knows the requests and their parameters, and has no state. So it checks the requests, and this project's
+// stand-in checks the rest.
+const skip = skipUnlessInstalled('stripe-mock');
 
 const returnUrl = 'https://platform.example/paid';
 
 /** Starts it at free ports of loopback; its address. */
-async function startStripeMock(t: TestContext, path: string): Promise<string> {
+async function startStripeMock(t: TestContext): Promise<string> {
   const addresses = ['-http-addr', '127.0.0.1:0', '-https-addr', '127.0.0.1:0'];
-  const child = spawn(path, addresses, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn('stripe-mock', addresses, { stdio: ['ignore', 'pipe', 'ignore'] });
   t.after(() => child.kill());
   let said = '';
   child.stdout.on('data', (chunk) => {
@@ -52,7 +48,7 @@ async function sendTo(url: string, { method, path, params, headers }: SeenReques
 }
 
 test('every request that Stripe gets is one that its own stand-in takes', { skip }, async (t) => {
-  const url = await startStripeMock(t, program ?? assert.fail());
+  const url = await startStripeMock(t);
   const kinds = new Set<string>();
   for (const options of [{}, { returnUrl }]) {
     const { standIn, provider, order } = await opened(t, options);
@@ -90,7 +86,7 @@ test('every request that Stripe gets is one that its own stand-in takes', { skip
 });
 
 test('what is read of a payment is what its own stand-in shows of one', { skip }, async (t) => {
-  const url = await startStripeMock(t, program ?? assert.fail());
+  const url = await startStripeMock(t);
   const headers = { 'stripe-version': '2026-10-28.endive', authorization: 'Bearer sk_test_1' };
   const seen = { method: 'GET', idempotencyKey: undefined, headers };
   const params = { 'expand[0]': 'latest_charge' };
