@@ -6,14 +6,9 @@ import { partyFileBytesMax } from '../../src/cli/party.ts';
 import { partiesPerImportMax } from '../../src/domain/party.ts';
 import { type Connection, commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 import { issueInto } from '../support/issued.ts';
+import { stripeSettings } from '../support/samples.ts';
 import { openTestProvider } from '../support/simulator.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-const atStripe = {
-  ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-  ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-  ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-};
 
 const seller = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's'];
 const account = ['--provider-ids', 'account=acct_1'];
@@ -25,7 +20,7 @@ async function deployment(t: TestContext, connection: Connection = 'a stopped fo
   const dataDir = join(folder, 'data');
   await issueInto(dataDir, 2);
   const artseal = await commandsOver(t, connection, {
-    env: atStripe,
+    env: stripeSettings,
     dataDir,
     provider: openTestProvider(t),
   });

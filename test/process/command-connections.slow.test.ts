@@ -12,6 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
+import { stripeSettings } from '../support/samples.ts';
 import { headersOf, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
@@ -58,9 +59,7 @@ async function startSlowly(t: TestContext) {
   const provider = createServer();
   const env = {
     ARTSEAL_DATA_DIR: temporaryFolder(t),
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+    ...stripeSettings,
     ARTSEAL_STRIPE_URL: await listenLocally(t, provider, () => {}),
   };
   await issueInto(env.ARTSEAL_DATA_DIR, 0, env);

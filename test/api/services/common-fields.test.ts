@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { createClient } from '@connectrpc/connect';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { stripeSettings } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { services } from '../../support/services.ts';
 import { openTestProvider } from '../../support/simulator.ts';
@@ -11,11 +12,7 @@ import { typedError } from '../../support/typed-clients.ts';
 /** A provider that needs registered parties, so that every RPC is served. */
 const service = await startService(fileScope, {
   provider: openTestProvider(fileScope),
-  env: {
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-  },
+  env: stripeSettings,
 });
 type Call = (request: object) => Promise<unknown>;
 

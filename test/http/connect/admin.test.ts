@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { Key_Tier, Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
 import type { Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { stripeSettings } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 import { typedError } from '../../support/typed-clients.ts';
@@ -10,11 +11,7 @@ import { typedError } from '../../support/typed-clients.ts';
 /** test/cli has what operators do with keys, platforms, usage, events, webhooks and links. */
 const service = await startService(fileScope, {
   provider: openTestProvider(fileScope),
-  env: {
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-  },
+  env: stripeSettings,
 });
 const { admin } = await service.operator();
 

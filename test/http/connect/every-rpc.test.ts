@@ -16,6 +16,7 @@ import { commandsHere } from '../../support/commands-here.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { listenLocally } from '../../support/local-server.ts';
+import { stripeSettings } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { services } from '../../support/services.ts';
 import { openTestProvider } from '../../support/simulator.ts';
@@ -32,9 +33,7 @@ provider.report((order, payment) =>
 const service = await startService(fileScope, {
   ...{ provider, limits: { pollMs: 3_600_000 }, commands: commandsHere },
   env: {
-    ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+    ...stripeSettings,
     ARTSEAL_BACKUP_DIR: temporaryFolder(fileScope),
     ARTSEAL_BACKUP_EVERY: '20d',
     ARTSEAL_BACKUP_KEEP: '2',

@@ -4,6 +4,7 @@ import { Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
 import { fileArtwork, openEscrow } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { fileScope } from '../../support/file-scope.ts';
+import { stripeSettings } from '../../support/samples.ts';
 import { startService } from '../../support/service.ts';
 import { openTestProvider } from '../../support/simulator.ts';
 import { typedError } from '../../support/typed-clients.ts';
@@ -12,14 +13,8 @@ const { BUYER, SELLER } = Party_Role;
 const buyer = { role: BUYER, partyId: 'buyer-1', providerIds: { customer: 'cus_1', paymentMethod: 'pm_1' } };
 const seller = { role: SELLER, partyId: 'seller-1', providerIds: { account: 'acct_1' } };
 
-const stripe = {
-  ARTSEAL_PAYMENT_PROVIDER: 'stripe',
-  ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-  ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-};
-
 /** A service whose provider needs registered parties, and an operator. */
-async function started(t: Pick<TestContext, 'after'>, env = stripe) {
+async function started(t: Pick<TestContext, 'after'>, env = stripeSettings) {
   const provider = openTestProvider(t);
   const service = await startService(t, { provider, env, clock: createManualClock() });
   const { admin } = await service.operator();
@@ -74,7 +69,7 @@ test('an import with a wrong, unknown or repeated party names each, and register
 });
 
 test('the simulated provider needs no registered parties, and rejects them', async (t) => {
-  const simulated = await started(t, { ...stripe, ARTSEAL_PAYMENT_PROVIDER: 'simulated' });
+  const simulated = await started(t, { ...stripeSettings, ARTSEAL_PAYMENT_PROVIDER: 'simulated' });
   const gallery = await simulated.service.platform();
   const { addParty, importParties } = simulated.admin;
   for (const call of [addParty({ caller: gallery.caller, ...seller }), importParties({})])
