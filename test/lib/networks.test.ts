@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createClientOf, givenNetwork, parseNetwork } from '../../../src/lib/networks.ts';
-import { fileScope } from '../../support/file-scope.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { createClientOf, givenNetwork, parseNetwork } from '../../src/lib/networks.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 type Place = Readonly<{ host: string; port: number } | { path: string }>;
 
