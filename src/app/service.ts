@@ -90,6 +90,7 @@ export function createService(parts: ServiceParts) {
     attempt,
     executeApart: execute,
     nowS: () => Math.floor(clock.nowMs() / 1_000),
+    timestampS: (atS) => (typeof atS === 'number' ? timestamp(atS * 1_000) : ''),
     refreshLogKeys: publication.refresh,
     checkTarget: (url) => checkTarget(url, targets),
     onWebhookChange: () => sender.look(),

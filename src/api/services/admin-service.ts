@@ -20,7 +20,7 @@ import type { Execute } from '../../store/store.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
 import { actorOf, type Call, type Implementation, implement, type Operations } from '../operation.ts';
-import { createKeyOperations, createTokenOperations, quotaField, tiers } from './credential-operations.ts';
+import { createKeyOperations, createTokenOperations, quotaField, tierOf } from './credential-operations.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { callerNamed, checkAfter, eventMessage, numberOf, readEvents } from './event-service.ts';
 import { linkMessage } from './evidence-service.ts';
@@ -31,10 +31,10 @@ import { webhookMessage, webhookStatuses } from './webhook-service.ts';
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: ServiceDependencies): Implementation {
-  const { clock, calendar, paging, timestamp } = dependencies;
+  const { clock, calendar, paging, timestampS } = dependencies;
   const entryMessage = ({ id, atS, reason, before, after, ...entry }: AuditEntry) => {
     const texts = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
-    return { ...entry, ...texts, id: BigInt(id), at: timestamp(atS * 1_000) };
+    return { ...entry, ...texts, id: BigInt(id), at: timestampS(atS) };
   };
   const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
 
@@ -110,7 +110,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
 function toChange(request: UpdatePlatformRequest): AgreementChange {
   const { tier, monthlyQuota, unlimited, filingCap, noFilingCap } = request;
   return {
-    tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tiers.of(tier) ?? String(tier)),
+    tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),
     monthlyQuota: numberOf(monthlyQuota),
     unlimited,
     filingCap: numberOf(filingCap),
@@ -148,19 +148,19 @@ function remainingField(quota: number | null, calls: number): { remaining?: bigi
 }
 
 /** The operations of AdminService on links to evidence. */
-function createLinkOperations({ clock, nowS, timestamp, paging }: ServiceDependencies) {
+function createLinkOperations({ clock, nowS, timestampS, paging }: ServiceDependencies) {
   return {
     listAllLinks: listing(paging, {
       find: ({ filingNo }, page, { execute }) =>
         execute({ kind: 'ListLinks', filingNo, owner: undefined, nowS: nowS(), page }),
-      respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
+      respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestampS)) }),
     }),
     revokeLink: {
       run: async ({ linkId, reason }, call) => {
         const named = { linkId, filingNo: undefined, owner: undefined };
         const by = actorOf(call, clock, reason);
         const link = await call.execute({ kind: 'RevokeLink', by, ...named });
-        return { link: linkMessage(link, timestamp), filingNo: link.filingNo };
+        return { link: linkMessage(link, timestampS), filingNo: link.filingNo };
       },
     },
   } satisfies Partial<Operations<typeof AdminService>>;

@@ -13,7 +13,15 @@ import {
 } from '../../../gen/artseal/v1/admin_pb.ts';
 import type { Reasoned } from '../../domain/audit-entry.ts';
 import { instantOf } from '../../domain/calendar.ts';
-import { type Agreement, checkAgreement, type KeyStatus, overlapS, statusAt } from '../../domain/caller.ts';
+import {
+  type Agreement,
+  checkAgreement,
+  type KeyStatus,
+  overlapS,
+  statusAt,
+  type Tier,
+  tiers,
+} from '../../domain/caller.ts';
 import { checkTokenTerms, type Scope, scopes, type TokenTerms, tokenStatusAt } from '../../domain/token.ts';
 import { checkRange } from '../../domain/violation.ts';
 import { createIssuance, type IssuedKey } from '../../keys/issuance.ts';
@@ -26,15 +34,15 @@ import { listing } from './paging.ts';
 
 /** The operations of AdminService for the API keys of platforms. */
 export function createKeyOperations(dependencies: ServiceDependencies) {
-  const { clock, paging, timestamp } = dependencies;
+  const { clock, nowS, paging, timestampS } = dependencies;
   const issuanceOf = ({ execute }: Call) => createIssuance({ ...dependencies, execute });
   const shown = (key: StoredKey): MessageInitShape<typeof KeySchema> => {
     const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS, platformStatus } = key;
     return {
       ...{ keyId, apiKey, caller, tier: Key_Tier[tier], ...quotaField(monthlyQuota) },
-      status: Key_Status[statusAt(key, clock.nowMs() / 1000)],
-      createdAt: timestamp(createdAtS * 1_000),
-      expiresAt: expiresAtS === null ? '' : timestamp(expiresAtS * 1_000),
+      status: Key_Status[statusAt(key, nowS())],
+      createdAt: timestampS(createdAtS),
+      expiresAt: timestampS(expiresAtS),
       platformStatus: Platform_Status[platformStatus],
     };
   };
@@ -72,11 +80,11 @@ export function createKeyOperations(dependencies: ServiceDependencies) {
 
 function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
   const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];
-  return { name, tier: tiers.of(tier), monthlyQuota: quota, unlimited, filingCap: cap };
+  return { name, tier: tierOf(tier), monthlyQuota: quota, unlimited, filingCap: cap };
 }
 
-/** The tiers of platforms. */
-export const tiers = enumWords(['TRIAL', 'STANDARD', 'ENTERPRISE'], Key_Tier);
+/** The tier of a number; undefined if there is none. */
+export const tierOf = enumWords(Object.keys(tiers) as Tier[], Key_Tier).of;
 
 /** The field of a monthly quota; absent for unlimited. */
 export function quotaField(quota: number | null): { monthlyQuota?: bigint } {
@@ -85,8 +93,7 @@ export function quotaField(quota: number | null): { monthlyQuota?: bigint } {
 
 /** The operations of AdminService on the tokens of internal systems. */
 export function createTokenOperations(dependencies: ServiceDependencies) {
-  const { clock, nowS, paging, timestamp } = dependencies;
-  const at = (atS: number | null) => (atS === null ? '' : timestamp(atS * 1_000));
+  const { clock, nowS, paging, timestampS } = dependencies;
   const shown = (token: StoredToken): MessageInitShape<typeof TokenSchema> => {
     const { tokenId, caller, platform, createdAtS, expiresAtS, revokedAtS } = token;
     return {
@@ -95,9 +102,9 @@ export function createTokenOperations(dependencies: ServiceDependencies) {
       scopes: token.scopes.map(scopeNumber),
       platform: platform?.caller ?? '',
       status: Token_Status[tokenStatusAt(token, nowS())],
-      createdAt: at(createdAtS),
-      expiresAt: at(expiresAtS),
-      revokedAt: at(revokedAtS),
+      createdAt: timestampS(createdAtS),
+      expiresAt: timestampS(expiresAtS),
+      revokedAt: timestampS(revokedAtS),
       platformStatus: Platform_Status[platform?.status ?? 'STATUS_UNSPECIFIED'],
     };
   };

@@ -76,6 +76,8 @@ export interface ServiceDependencies extends ProcessParts {
   readonly nowS: () => number;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
+  /** The same of Unix seconds; empty if there are none. */
+  readonly timestampS: (atS: number | null | undefined) => string;
   /** Runs a command that is not part of a call, such as what must be read before the command that admits a call. */
   readonly executeApart: Execute;
   /** Resolves when the keys of the evidence log that sign from now on are published. */

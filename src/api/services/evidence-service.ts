@@ -25,7 +25,7 @@ export function createEvidenceService({
   linkPath,
   clock,
   nowS,
-  timestamp,
+  timestampS,
   paging,
 }: ServiceDependencies): Implementation {
   return implement(EvidenceService, 'link', {
@@ -47,7 +47,7 @@ export function createEvidenceService({
         const { callerId } = call.principal;
         const [linkId, expiresAtS] = [mintLinkId(), by.atS + expiresInSeconds];
         const path = `${linkPath}${linkTokens.seal({ ...named, linkId }, expiresAtS)}`;
-        const link = { linkId, path, expiresAt: timestamp(expiresAtS * 1000) };
+        const link = { linkId, path, expiresAt: timestampS(expiresAtS) };
         return await call.execute({ kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS });
       },
     },
@@ -56,7 +56,7 @@ export function createEvidenceService({
         const owner = ownerScope(principal);
         return execute({ kind: 'ListLinks', filingNo, owner, nowS: nowS(), page });
       },
-      respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestamp)) }),
+      respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestampS)) }),
     }),
     revokeEvidenceLink: {
       run: async ({ filingNo, linkId }, call) => {
@@ -71,12 +71,11 @@ export function createEvidenceService({
 /** A link without its token. */
 export function linkMessage(
   { linkId, sequence, createdAtS, expiresAtS, revokedAtS }: StoredLink,
-  timestamp: ServiceDependencies['timestamp'],
+  timestampS: ServiceDependencies['timestampS'],
 ): MessageInitShape<typeof EvidenceLinkSchema> {
-  const at = (atS: number) => timestamp(atS * 1_000);
   return {
-    ...{ linkId, sequence, createdAt: at(createdAtS), expiresAt: at(expiresAtS) },
-    ...(revokedAtS !== null && { revokedAt: at(revokedAtS) }),
+    ...{ linkId, sequence, createdAt: timestampS(createdAtS), expiresAt: timestampS(expiresAtS) },
+    ...(revokedAtS !== null && { revokedAt: timestampS(revokedAtS) }),
   };
 }
 

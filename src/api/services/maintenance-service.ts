@@ -64,8 +64,7 @@ export function createMaintenanceService(dependencies: ServiceDependencies): Imp
   });
 }
 
-function createClockOperations({ clock, nowS: readNowS, filingClock, timestamp }: ServiceDependencies) {
-  const at = (atS: number | undefined) => (atS === undefined ? '' : timestamp(atS * 1_000));
+function createClockOperations({ clock, nowS: readNowS, filingClock, timestampS }: ServiceDependencies) {
   return {
     getClock: {
       run: async (_, { execute }) => {
@@ -73,7 +72,11 @@ function createClockOperations({ clock, nowS: readNowS, filingClock, timestamp }
         // Read after the store, so that no stored time is newer.
         const nowS = readNowS();
         const fault = findClockFault({ nowS, newestS, datedS, setByS: filingClock.setByS() });
-        return { clock: at(nowS), newestRecord: at(newestS), fault: fault ? clockFaultText(fault) : '' };
+        return {
+          clock: timestampS(nowS),
+          newestRecord: timestampS(newestS),
+          fault: fault ? clockFaultText(fault) : '',
+        };
       },
     },
     acceptClock: {
@@ -81,14 +84,14 @@ function createClockOperations({ clock, nowS: readNowS, filingClock, timestamp }
         const by = actorOf(call, clock, reason);
         const { acceptedS, newestS } = await call.execute({ kind: 'AcceptClock', by });
         await filingClock.refresh();
-        return { accepted: at(acceptedS), newestRecord: at(newestS) };
+        return { accepted: timestampS(acceptedS), newestRecord: timestampS(newestS) };
       },
     },
   } satisfies Partial<Operations<typeof MaintenanceService>>;
 }
 
 /** The operations of MaintenanceService on filings whose retention period is over. */
-function createRetentionOperations({ clock, nowS, paging, timestamp, executeApart }: ServiceDependencies) {
+function createRetentionOperations({ clock, nowS, paging, timestampS, executeApart }: ServiceDependencies) {
   /** A page that is as long as one command allows. */
   const pageFrom = (from: number | undefined) => ({ from, size: erasedPerRequestMax });
 
@@ -98,7 +101,7 @@ function createRetentionOperations({ clock, nowS, paging, timestamp, executeApar
         execute({ kind: 'ListExpired', nowS: nowS(), page: pageFrom(from) }),
       respond: ({ items, beforeS }) => ({
         years: yearsOf(items),
-        recordedUpTo: timestamp(beforeS * 1_000),
+        recordedUpTo: timestampS(beforeS),
       }),
     }),
     eraseExpired: {
@@ -176,16 +179,15 @@ function createLogKeyOperations({
   clock,
   nowS,
   keyRing,
-  timestamp,
+  timestampS,
   executeApart,
   refreshLogKeys,
 }: ServiceDependencies) {
-  const at = (atS: number) => timestamp(atS * 1_000);
   const shown = (key: LogKey) => ({
     vkey: key.vkey,
-    addedAt: at(key.addedAtS),
-    signsFrom: at(key.signsFromS ?? key.addedAtS),
-    endsAt: key.endsAtS === null ? '' : at(key.endsAtS),
+    addedAt: timestampS(key.addedAtS),
+    signsFrom: timestampS(key.signsFromS ?? key.addedAtS),
+    endsAt: timestampS(key.endsAtS),
     isSigning: signsAt(key, nowS()),
   });
 
@@ -222,7 +224,7 @@ function createLogKeyOperations({
         await refreshLogKeys();
         const { keys } = await executeApart({ kind: 'GetLog' });
         const added = keys.find(({ vkey }) => vkey === rotated.vkey);
-        return { ...(added && { key: shown(added) }), othersEndAt: at(rotated.endsAtS) };
+        return { ...(added && { key: shown(added) }), othersEndAt: timestampS(rotated.endsAtS) };
       },
     },
   } satisfies Partial<Operations<typeof MaintenanceService>>;

@@ -23,9 +23,9 @@ import { enumWords } from './enum-words.ts';
 import { listing } from './paging.ts';
 
 /** The operations of AdminService that register the parties of platforms. */
-export function createPartyOperations({ partyRules, clock, paging, timestamp }: ServiceDependencies) {
+export function createPartyOperations({ partyRules, clock, paging, timestampS }: ServiceDependencies) {
   const shown = ({ role, providerIds, addedAtS, ...party }: Party) => {
-    const addedAt = timestamp(addedAtS * 1_000);
+    const addedAt = timestampS(addedAtS);
     return { ...party, role: Party_Role[role], providerIds: { ...providerIds }, addedAt };
   };
   return {

@@ -154,7 +154,7 @@ const filterOf = (words: readonly string[]) =>
 export function webhookMessage(
   webhook: StoredWebhook,
   url: string,
-  { nowS, timestamp }: Pick<ServiceDependencies, 'nowS' | 'timestamp'>,
+  { nowS, timestampS }: Pick<ServiceDependencies, 'nowS' | 'timestampS'>,
 ): MessageInitShape<typeof WebhookSchema> {
   const { webhookId, description, caller, eventTypes, status, disabledReason } = webhook;
   const { createdAtS, failingSinceS, previousEndsAtS } = webhook;
@@ -163,9 +163,9 @@ export function webhookMessage(
     ...{ webhookId, url, description, caller },
     eventTypes: [...(eventTypes ?? [everyType])],
     status: Webhook_Status[status],
-    createdAt: timestamp(createdAtS * 1_000),
+    createdAt: timestampS(createdAtS),
     ...(disabledReason !== null && { disabledReason }),
-    ...(failingSinceS !== null && { failingSince: timestamp(failingSinceS * 1_000) }),
-    ...(isPreviousGood && { previousSecretExpiresAt: timestamp(previousEndsAtS * 1_000) }),
+    ...(failingSinceS !== null && { failingSince: timestampS(failingSinceS) }),
+    ...(isPreviousGood && { previousSecretExpiresAt: timestampS(previousEndsAtS) }),
   };
 }
