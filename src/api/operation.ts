@@ -187,7 +187,10 @@ export interface Implementation {
   readonly operations: ReadonlyMap<DescMethod, UnaryOperation | StreamingOperation>;
 }
 
-/** Pairs a service with its operations, and checks the field `reason` of each. Throws if a method that streams may not be repeated. */
+/**
+ * Pairs a service with its operations. Each also checks the field `reason` of its request. Throws if a method that streams may
+ * not be repeated.
+ */
 export function implement<S extends DescService>(
   service: S,
   scope: Scope,

@@ -59,12 +59,10 @@ function seconds(ms: number): string {
 /** How often the clock is checked for filings, in milliseconds. */
 const checkEveryMs = 1_000;
 
-/** Whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. */
-export type FilingClockWatch = Awaited<ReturnType<typeof watchFilingClock>>;
-
 /**
- * Checks the clock once a second. Resolves after the first check. Logs an error when filings begin to be rejected, and a line
- * when they are accepted again. A clock that an operator accepts is trusted from then on.
+ * Watches whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. Checks once
+ * a second; resolves after the first check. Logs an error when filings begin to be rejected, and a line when they are accepted
+ * again. A clock that an operator accepts is trusted from then on.
  */
 export async function watchFilingClock(execute: Execute, clock: Clock, log: Logger) {
   const lead = () => clock.nowMs() - clock.monotonicMs();

@@ -127,7 +127,7 @@ function typeOf(type: Escrow_Type): 'GUARANTEE' | undefined {
 }
 
 /** The message of an order. */
-export function escrowMessage(
+function escrowMessage(
   order: Escrow,
   currency: string,
   timestamp: (atMs: number) => string,

@@ -1,6 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import { ValidationError } from '../../domain/violation.ts';
+import { fieldError } from '../../domain/violation.ts';
 
 /** Names that a token may use. They lead out of no folder. */
 const namePattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/;
@@ -66,7 +66,7 @@ export function createBackupPlaces(
   };
 }
 
-const wrong = (field: string, rule: string) => new ValidationError('VALIDATION_FAILED', [{ field, rule }]);
+const wrong = (field: string, rule: string) => fieldError('VALIDATION_FAILED', field, rule);
 
 /** The path without symbolic links, or as it is if it does not exist. */
 const realOf = (path: string): Promise<string> => realpath(path).catch(() => resolve(path));
