@@ -8,8 +8,8 @@ import type { CapUse, RegistryMetrics } from '../metric-commands.ts';
 import type { ReadTree } from '../store.ts';
 import { keyColumns } from './callers.ts';
 import { createTreeReads } from './evidence-handlers.ts';
+import { createUsedNumbers } from './filing-numbers.ts';
 import { logStateIn } from './log-handlers.ts';
-import { createUsedNumbers } from './metrics.ts';
 import { lastRestoration } from './restorations.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 

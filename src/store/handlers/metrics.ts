@@ -1,13 +1,6 @@
 import { and, asc, count, desc, eq, gt, isNotNull, lte, max, min, ne, sql } from 'drizzle-orm';
 import { type Handlers, reads } from '../engine/handlers.ts';
-import {
-  apiKey,
-  escrow,
-  escrowInstruction,
-  numberSequence,
-  webhook,
-  webhookDelivery,
-} from '../engine/schema.ts';
+import { apiKey, escrow, escrowInstruction, webhook, webhookDelivery } from '../engine/schema.ts';
 import { type Database, named, prepare, prepareMapped } from '../engine/statement.ts';
 import {
   holdEndsS,
@@ -22,9 +15,9 @@ import {
   type RegistryMetrics,
   type WebhookMetrics,
 } from '../metric-commands.ts';
-import { lastNumber, numberFloor, numbersOf } from './filing-numbers.ts';
+import { createUsedNumbers } from './filing-numbers.ts';
 import type { Parts } from './parts.ts';
-import { isOpen } from './webhooks.ts';
+import { isHealthy, isOpen } from './webhooks.ts';
 
 const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];
 const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
@@ -86,24 +79,6 @@ export function createMetricHandlers({ database, events, filings }: Parts): Hand
       };
     }),
   };
-}
-
-/** Returns the function that reads the used numbers of a year. */
-export function createUsedNumbers(database: Database) {
-  const { lastFiling, lastEscrow } = prepare(database, {
-    lastFiling: lastNumber(database),
-    lastEscrow: database
-      .select({ last: numberSequence.last })
-      .from(numberSequence)
-      .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, sql.placeholder('year')))),
-  });
-  return async (year: number) => ({
-    filingNumbers: Math.max(
-      Number((await lastFiling.get(numbersOf(year)))?.last?.slice(-6) ?? 0),
-      await numberFloor(database, 'FILING', year),
-    ),
-    escrowNumbers: (await lastEscrow.get({ year }))?.last ?? 0,
-  });
 }
 
 function prepareOpenInstructions(database: Database): () => Promise<OpenInstructions[]> {
@@ -245,9 +220,6 @@ function prepareOrderQueries(database: Database) {
 }
 
 const emptyCounts = (): Record<FinalState, number> => ({ RELEASED: 0, REFUNDED: 0, CLOSED: 0 });
-
-/** Whether an endpoint is enabled, and its last attempt did not fail. */
-export const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
 
 /** Prepares the metrics of webhooks. */
 function createWebhookMetrics(database: Database, events: Parts['events']): () => Promise<WebhookMetrics> {

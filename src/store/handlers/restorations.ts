@@ -13,9 +13,9 @@ import {
   numberSequence,
   restoration,
 } from '../engine/schema.ts';
-import { type Database, prepare } from '../engine/statement.ts';
+import type { Database } from '../engine/statement.ts';
 import type { Restoration, RestorationCommands } from '../operator-commands.ts';
-import { lastNumber, numberFloor, numbersOf } from './filing-numbers.ts';
+import { createUsedNumbers } from './filing-numbers.ts';
 import type { Parts } from './parts.ts';
 
 /** Handlers of restorations. */
@@ -88,10 +88,12 @@ export async function recordRestoration(
     .returning({ id: restoration.id })
     .get();
   const stretchS = Math.max(restoredAtS - takenAtS, stretchMinS);
+  const usedNumbers = createUsedNumbers(database);
   const gaps: NumberGap[] = [];
   for (const year of restored.years) {
-    gaps.push(await filingGap(database, year, stretchS, restored));
-    gaps.push(await escrowGap(database, year, stretchS, restored));
+    const { filingNumbers, escrowNumbers } = await usedNumbers(year);
+    gaps.push(await filingGap(database, year, filingNumbers, stretchS, restored));
+    gaps.push(await escrowGap(database, year, escrowNumbers, stretchS, restored));
   }
   const real = gaps.filter(({ after, through }) => through > after);
   for (const gap of real) {
@@ -119,10 +121,10 @@ export async function recordRestoration(
 async function filingGap(
   database: Database,
   year: number,
+  after: number,
   stretchS: number,
   { numbersAfter, years, random }: NewRestoration,
 ): Promise<NumberGap> {
-  const after = await lastFiling(database, year);
   const known = numbersAfter !== undefined && yearOfFiling(numbersAfter) === year;
   const isOver = years.some((other) => other > year);
   const floor = known
@@ -161,15 +163,10 @@ async function safeFilingFloor(
 async function escrowGap(
   database: Database,
   year: number,
+  after: number,
   stretchS: number,
   { random }: NewRestoration,
 ): Promise<NumberGap> {
-  const newest = await database
-    .select({ last: numberSequence.last })
-    .from(numberSequence)
-    .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, year)))
-    .get();
-  const after = newest?.last ?? 0;
   const { changedAtS, position } = escrowChange;
   const opened = await database
     .select({ changedAtS })
@@ -181,12 +178,4 @@ async function escrowGap(
   const safe = safeNumberFloor(after, escrowSequenceMax, busiestStretch(times, stretchS));
   const floor = Math.min(safe, escrowSequenceMax);
   return { kind: 'ESCROW', year, after, through: floor + randomStretch(floor, escrowSequenceMax, random()) };
-}
-
-/** The last number of a year that was issued or skipped. */
-async function lastFiling(database: Database, year: number): Promise<number> {
-  const { select } = prepare(database, { select: lastNumber(database) });
-  const last = (await select.get(numbersOf(year)))?.last ?? null;
-  const floor = await numberFloor(database, 'FILING', year);
-  return Math.max(last === null ? 0 : sequenceOfFiling(last), floor);
 }

@@ -34,6 +34,9 @@ export const readEventTypes = (words: string): EventFilter =>
 /** Whether a delivery is open. A literal, so that SQLite can use the partial index. */
 export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
 
+/** Whether an endpoint is enabled, and its last attempt did not fail. */
+export const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
+
 /** The rows of endpoints. They change rarely, so only the statements for sending are prepared. */
 export type WebhookRows = ReturnType<typeof createWebhookRows>;
 

@@ -3,7 +3,7 @@ import type { Event } from '../../domain/event.ts';
 import type { EventReads, EventsAfter } from '../engine/parts.ts';
 import { eventHead, eventLog, eventMark, webhook } from '../engine/schema.ts';
 import { named } from '../engine/statement.ts';
-import { isHealthy } from '../handlers/metrics.ts';
+import { isHealthy } from '../handlers/webhooks.ts';
 import { everybody, headReader, readLine } from './outbox.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
 
