@@ -147,7 +147,7 @@ export type ClaimedKey = InferSelectModel<typeof idempotencyKey>;
  * The state of a claimed key: it belongs to another request, or this is a replay with a stored result or with an instruction, whose
  * current state is the result.
  */
-export type ClaimResult =
+type ClaimResult =
   | { readonly kind: 'REUSED' }
   | {
       readonly kind: 'INSTRUCTED';
@@ -196,7 +196,10 @@ function isKept(outcome: CommandResult): boolean {
   return outcome.kind === 'DONE' || (outcome.kind === 'REJECTED' && isFinal(outcome.apiError.reason));
 }
 
-/** Executes each half of a batch, recursively, so that a request that fails does not fail the others. */
+/**
+ * Executes each half of a batch by itself, so that a request that fails does not fail the others. If the replies get long, it
+ * returns those of the first requests only.
+ */
 export async function inHalves(
   batch: readonly StoreRequest[],
   execute: (some: readonly StoreRequest[]) => Promise<readonly Reply[]>,
@@ -229,8 +232,9 @@ export function measureTransactions() {
   const commitSeconds = createDistribution(durationBoundsS);
   return {
     commitSeconds,
-    /** Runs and measures a transaction. */
-    run: async (transact: () => Promise<readonly Reply[]>): Promise<readonly Reply[]> => {
+    /** Runs a transaction, and measures it if it writes. */
+    run: async (isWriting: boolean, transact: () => Promise<readonly Reply[]>): Promise<readonly Reply[]> => {
+      if (!isWriting) return transact();
       const replies = await transactionSeconds.timed(transact);
       transactionRequests.add(replies.length);
       return replies;

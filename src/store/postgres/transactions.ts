@@ -12,7 +12,7 @@ import { isMachineFault } from './postgres-errors.ts';
 /** It is not known whether a transaction was committed. */
 export class FateUnknown extends Error {}
 
-/** What a transaction changes in memory, and the functions that execute its requests. */
+/** What a transaction changes in memory, and the function that executes its requests. */
 type TransactionParts = Omit<PostgresHandlers, 'all'> &
   Pick<Requests, 'executeSome'> & { readonly admission: PostgresAdmission };
 
@@ -88,8 +88,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
       batch: readonly StoreRequest[],
       isWriting: boolean,
       storing?: () => void,
-    ): Promise<readonly Reply[]> =>
-      isWriting ? measured.run(() => transact(batch, true, storing)) : transact(batch, false, storing),
+    ): Promise<readonly Reply[]> => measured.run(isWriting, () => transact(batch, isWriting, storing)),
     readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
       if (!mayReadAhead) return;
       ahead = begin(batch, isWriting);
@@ -114,7 +113,7 @@ function rejectUnlessMachineFault(error: unknown): void {
 }
 
 /** The steps of a transaction. */
-function createSteps(line: Line, { log, times, outbox, filings, admission, ...parts }: TransactionParts) {
+function createSteps(line: Line, { log, times, outbox, filings, admission, executeSome }: TransactionParts) {
   const batches = createBatches(line);
   return {
     batches,
@@ -135,7 +134,7 @@ function createSteps(line: Line, { log, times, outbox, filings, admission, ...pa
     open: ({ leaves, events }: Sizes = { leaves: 0, events: 0 }): void => log.begin(leaves, events),
     /** Executes requests until their replies are long, and reads what their events need. */
     executeSome: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
-      const replies = await parts.executeSome(batch);
+      const replies = await executeSome(batch);
       log.log.write();
       await outbox.prepare();
       return replies;

@@ -184,7 +184,7 @@ function createTransactions(
 
   return {
     transact: (requests: readonly StoreRequest[], isWriting: boolean) =>
-      isWriting ? run(() => transact(requests, true)) : transact(requests, false),
+      run(isWriting, () => transact(requests, isWriting)),
     metrics,
   };
 }
