@@ -108,15 +108,20 @@ export interface WebhookWork {
   readonly hasMore: boolean;
 }
 
-/** The result of one attempt. */
-export interface DeliveryResult extends AttemptAnswer {
+/** The result of an attempt, also of a test. */
+export interface WebhookTestResult extends AttemptAnswer {
+  /** Whether the endpoint answered 2xx in time. */
+  readonly isDelivered: boolean;
+}
+
+/** The result of one attempt at a delivery. */
+export interface DeliveryResult extends WebhookTestResult {
   readonly id: number;
   readonly sequence: number;
   /** Attempts so far, including this one. */
   readonly attempts: number;
   /** When it ended, Unix milliseconds. */
   readonly atMs: number;
-  readonly isDelivered: boolean;
   /** When to send it again, Unix milliseconds; null if it was delivered or given up. */
   readonly retryAtMs: number | null;
   /** Disables the endpoint at once, with this reason for its owner; undefined to leave it. */
@@ -148,11 +153,6 @@ export interface Redelivered {
   readonly count: number;
   /** The range for the next Redeliver; undefined when done. */
   readonly rest: EventRange | undefined;
-}
-
-/** The result of a test delivery. */
-export interface WebhookTestResult extends AttemptAnswer {
-  readonly isDelivered: boolean;
 }
 
 /** A test delivery, to be made or made. */

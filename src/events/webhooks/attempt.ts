@@ -14,7 +14,7 @@ export interface WebhookMessage {
   readonly body: string;
 }
 
-/** The result of one attempt. `isDelivered` says whether the endpoint answered 2xx in time. */
+/** The result of one attempt. */
 export interface AttemptResult extends WebhookTestResult {
   /** More about the failure, for the operator only. */
   readonly detail?: string | undefined;

@@ -24,7 +24,7 @@ import type {
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { oldestFirst, pageOf } from '../engine/paging.ts';
 import { apiKey, caller, logKey, serviceToken, usage, webhook } from '../engine/schema.ts';
-import { type Database, prepare } from '../engine/statement.ts';
+import { type Database, placeholders, prepare } from '../engine/statement.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import { createCallerRows, isPlatform, platformColumns, writeScopes } from './callers.ts';
 import type { Parts } from './parts.ts';
@@ -213,10 +213,10 @@ function createKeyHandlers(
   };
 }
 
-/** Prepares the replacement of a ciphertext in each of the columns that have some. */
+/** Prepares the replacement of a ciphertext: a statement for each column of ciphertexts. */
 function prepareReplacements(database: Database) {
   const from = sql.placeholder('from');
-  const to = sql`${sql.placeholder('to')}`;
+  const { to } = placeholders('to');
   const isKey = eq(apiKey.keyId, sql.placeholder('keyId'));
   const isLogKey = eq(logKey.vkey, sql.placeholder('keyId'));
   const isOfWebhook = eq(webhook.webhookId, sql.placeholder('keyId'));

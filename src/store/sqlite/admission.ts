@@ -7,7 +7,7 @@ import { idempotencyRetentionS, type NonceClaim, nonceRetentionS, type QuotaClai
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
 
-/** Expired rows that are deleted with every row that is written: more than one, so that they cannot pile up. */
+/** Expired rows that are deleted with each row that is written or looked up: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;
 
 /**
@@ -152,16 +152,13 @@ export function readEntries(bytes: Buffer): SpentNonce[] {
   }));
 }
 
-/** Expired keys that a lookup deletes: more than one, so that they cannot pile up. */
-const sweptPerLookUp = 2;
-
 /** Idempotency keys and the results of their calls. All methods run inside a transaction. */
 export function createIdempotencyKeys(database: SqliteDatabase): RequestParts['keys'] {
   const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
   const isForgotten = lte(keyRow.claimedAtS, sql.placeholder('forgottenS'));
   const { forget, sweep, insert, update } = prepare(database, {
     forget: database.delete(keyRow).where(and(isKey, isForgotten)),
-    sweep: database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
+    sweep: database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptWithEach),
     insert: database.insert(keyRow).values(placeholdersFor(keyRow)),
     update: database.update(keyRow).set(placeholders('outcome')).where(isKey),
   });

@@ -47,9 +47,6 @@ export interface UpgradeRules {
   readonly keepsCopy: boolean;
 }
 
-/** What an upgrade of a database would do. */
-export type UpgradePlan = ReturnType<typeof planUpgrade>;
-
 /** The copies of the last two upgrades are kept. */
 const copiesKept = 2;
 /** Free bytes that an upgrade needs, as a multiple of the database: the copy, and as much for the log of the migration. */

@@ -17,9 +17,6 @@ export interface ProviderMetric {
   readonly failures: Readonly<Record<FailureKind, number>>;
 }
 
-/** See `createProviderMetrics`. */
-export type ProviderMetrics = ReturnType<typeof createProviderMetrics>;
-
 /** Counts the requests to a provider, from zero. */
 export function createProviderMetrics() {
   const counted = Object.fromEntries(providerRequests.map((request) => [request, newCounted()])) as Record<

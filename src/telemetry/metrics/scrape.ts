@@ -57,18 +57,16 @@ export function createScrape({ store, readiness, clock, calendar, readOthers }: 
   };
 }
 
-/** Reads from the store, one request at a time, however long it takes. Returns undefined if it does not respond in time. */
+/** Reads from the store, one request at a time, however long it takes. Returns undefined if it fails or is not in time. */
 function inTime<T>(
   clock: Clock,
   read: (nowMs: number) => Promise<T>,
 ): (nowMs: number) => Promise<T | undefined> {
-  let request: Promise<T | undefined> | undefined;
-  return async (nowMs) => {
-    request ??= read(nowMs)
-      .catch(() => undefined)
-      .finally(() => {
-        request = undefined;
-      });
+  let request: Promise<T> | undefined;
+  return (nowMs) => {
+    request ??= read(nowMs).finally(() => {
+      request = undefined;
+    });
     const reading = request;
     return withTimeout(clock, { ms: storeTimeoutMs, reason: tooLate }, () => reading).catch(() => undefined);
   };
