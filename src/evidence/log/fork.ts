@@ -110,7 +110,10 @@ export async function makeFork(
 /** Copies a file durably. Throws an Error if a different file has that name. */
 async function keep(path: string, as: string): Promise<void> {
   const content = await readFile(path);
-  const there = await readFile(as).catch(() => undefined);
+  const there = await readFile(as).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
   if (there !== undefined && !there.equals(content))
     throw new Error(`${as} exists and is from another fork: move it elsewhere first.`);
   await replaceFile(as, content, 0o600);

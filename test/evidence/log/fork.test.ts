@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -105,6 +105,30 @@ test('a log that cannot be signed can be forked for any reason, and is then publ
   assert.equal((await forked(t, (_, sql) => sql(begunAgain))).origin, `${origin}/2`);
   const renamed = await forked(t, () => {}, { ARTSEAL_TLOG_ORIGIN: 'log.example/art' });
   assert.equal(renamed.origin, 'log.example/art');
+});
+
+test('a fork keeps the old checkpoint under a name that has no other file, and else changes nothing', async (t) => {
+  const dataDir = join(temporaryFolder(t), 'data');
+  copyFolder(published, dataDir);
+  const file = join(dataDir, 'log-checkpoint');
+  writeFileSync(file, 'no note');
+  const kept = `${file}.${origin.replace('/', '_')}.old`;
+  const artseal = artsealWith({ ARTSEAL_DATA_DIR: dataDir });
+  const rejected = async (error: RegExp) => {
+    await artseal.errors(1, 'evidence fork --accept', error);
+    assert.equal(readFileSync(file, 'utf8'), 'no note');
+  };
+  writeFileSync(kept, 'another checkpoint');
+  await rejected(/\.old exists and is from another fork: move it elsewhere first/);
+  assert.equal(readFileSync(kept, 'utf8'), 'another checkpoint');
+  rmSync(kept);
+  // A file that cannot be read: not even root can follow this link.
+  symlinkSync(kept, kept);
+  await rejected(/ELOOP/);
+  rmSync(kept);
+  writeFileSync(kept, 'no note');
+  await artseal.text('evidence fork --accept');
+  assert.deepEqual([existsSync(file), readFileSync(kept, 'utf8')], [false, 'no note']);
 });
 
 test('a backup of a fork that had published nothing is not signed, because the fork may have published since', async (t) => {
