@@ -22,12 +22,16 @@ export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 's
  */
 export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
   yield* allOf((page) => execute({ kind: 'ListKeys', page }));
-  for await (const one of allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page }))) {
-    yield* sealedWebhookSecrets(one);
-    yield* sealedWebhookUrl(one);
-  }
+  for await (const one of allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page })))
+    yield* sealedOfWebhook(one);
   yield* sealedLogKeys(await execute({ kind: 'GetLog' }));
 }
+
+/** All that is encrypted of a webhook. */
+export const sealedOfWebhook = (webhook: StoredWebhook): readonly SealedKey[] => [
+  ...sealedWebhookSecrets(webhook),
+  ...sealedWebhookUrl(webhook),
+];
 
 /** The current and the previous signing secret of a webhook. */
 export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey[] {

@@ -16,8 +16,7 @@ import {
   type SealedKey,
   type Seals,
   sealedLogKeys,
-  sealedWebhookSecrets,
-  sealedWebhookUrl,
+  sealedOfWebhook,
 } from '../../keys/sealed-secrets.ts';
 import type { Content } from '../../store/handlers/content.ts';
 import { postgresBackups } from '../backup/manifest.ts';
@@ -85,14 +84,16 @@ async function* checkServing(dataDir: string): AsyncGenerator<Finding, ServingRe
     return undefined;
   }
   const record = readServingRecord(dataDir);
-  const serves = `the process ${record?.pid} serves this folder at ${record?.addresses.join(' and ')}`;
-  if (record === undefined)
+  if (record === undefined) {
     yield warning(
       'a process serves this folder, but has not published its id: it is starting, or is an older version',
     );
-  else if (await hangs(dataDir))
-    yield fault(`${serves}, but does not respond: see docs/operate/incidents/server-hangs.md`);
-  else yield ok(serves);
+    return undefined;
+  }
+  const serves = `the process ${record.pid} serves this folder at ${record.addresses.join(' and ')}`;
+  yield (await hangs(dataDir))
+    ? fault(`${serves}, but does not respond: see docs/operate/incidents/server-hangs.md`)
+    : ok(serves);
   return record;
 }
 
@@ -130,11 +131,7 @@ function* checkMasterKeys(
   }
   if (content === undefined)
     return yield unchecked('whether they decrypt the secrets: the database cannot be read');
-  const webhookSecrets = content.webhooks.flatMap((one) => [
-    ...sealedWebhookSecrets(one),
-    ...sealedWebhookUrl(one),
-  ]);
-  const keys = [...content.keys, ...webhookSecrets, ...sealedLogKeys(content.log)];
+  const keys = [...content.keys, ...content.webhooks.flatMap(sealedOfWebhook), ...sealedLogKeys(content.log)];
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(
