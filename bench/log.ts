@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { exampleArtwork } from '../src/domain/example.ts';
 import type { Reply } from '../src/store/engine/failure.ts';
+import { allOf, type Page } from '../src/store/paging.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
 import { median, rangeOf } from './measurements.ts';
@@ -115,7 +116,6 @@ const artwork = { ...exampleArtwork, price: 128_000_000n };
 const filledAtOnce = 1_000;
 /** Those that fill it are a minute apart: a year has numbers enough for them, and the last one is of now. */
 const apartMs = 60_000;
-const platforms = 256;
 
 /** Opens the store in a folder that has platforms. */
 async function openLoggingCore(dataDir: string) {
@@ -178,10 +178,11 @@ async function openLoggingCore(dataDir: string) {
 
 /** The platforms of the folder. */
 async function callersOf(core: Core): Promise<readonly number[]> {
-  const page = { from: undefined, size: platforms };
-  const [reply] = await core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
-  const { items } = resultOf(reply) as { readonly items: readonly { readonly callerId: number }[] };
-  return items.map(({ callerId }) => callerId);
+  const keys = allOf(async (page) => {
+    const [reply] = await core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
+    return resultOf(reply) as Page<{ readonly callerId: number }>;
+  });
+  return (await Array.fromAsync(keys)).map(({ callerId }) => callerId);
 }
 
 /** What a unit came to. Throws where that is an error or a failure. */

@@ -120,7 +120,7 @@ const micros = (us: number): string => (Number.isNaN(us) ? 'unknown' : `${Math.r
 const percent = (share: number): string => (Number.isNaN(share) ? 'unknown' : `${Math.round(share * 100)} %`);
 
 /** The rounds of one server. */
-export interface Rounds {
+interface Rounds {
   readonly name: string;
   readonly figures: readonly Figures[];
 }

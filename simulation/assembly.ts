@@ -33,7 +33,7 @@ export const real: Assembly = {
 };
 
 /** Stores the newest checkpoint in a folder, with synchronous calls, whose order a seed determines. */
-export function createSimulatedFile(folder: string): CheckpointFile {
+function createSimulatedFile(folder: string): CheckpointFile {
   const path = join(folder, checkpointFileName);
   return {
     path,

@@ -18,7 +18,7 @@ export type Outcome = Answer | 'LOST';
 export type Client = ReturnType<typeof createClient>;
 
 /** An order in a response. */
-export interface ShownOrder {
+interface ShownOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
   readonly history: readonly { readonly state: EscrowState; readonly payment?: string }[];

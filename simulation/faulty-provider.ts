@@ -41,9 +41,6 @@ interface FaultyProviderOptions {
   readonly deliver: (notification: Notification) => Promise<void>;
 }
 
-/** The simulated payment provider with faults from a script. It can be killed and reopened. */
-export type FaultyProvider = ReturnType<typeof openFaultyProvider>;
-
 /** A connection of the service to the provider. Closing it does not close the provider. */
 export interface FaultyConnection extends PaymentProvider {
   /** Simulates a crash of the service: no call of this connection settles any more. */
@@ -59,7 +56,7 @@ interface Run {
   end(): void;
 }
 
-/** Opens the provider with its file. */
+/** Opens the simulated payment provider with its file. It has faults from a script, and can be killed and reopened. */
 export function openFaultyProvider(options: FaultyProviderOptions) {
   const { file, clock, deliver } = options;
   let { script } = options;

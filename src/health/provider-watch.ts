@@ -13,7 +13,7 @@ export const accessLimits = {
 
 const noResponse = new Error(`no response within ${accessLimits.answerMs / 1_000} seconds`);
 
-/** Asks a provider once whether it accepts the credentials. UNREACHABLE if it does not respond within `answerMs`. */
+/** Asks a provider once whether it accepts the credentials. UNREACHABLE if it rejects, or does not respond within `answerMs`. */
 export function askAccess(
   provider: Pick<PaymentProvider, 'checkAccess'>,
   clock: Pick<Clock, 'after'>,

@@ -71,8 +71,13 @@ export function readNote(note: string, what: string) {
   const lines = note.slice(end + 1, -1).split('\n');
   if (lines.length > signaturesMax) throw malformed(`${what} has more than ${signaturesMax} signatures`);
   const signatures = lines.map((line) => readSignature(line, what));
-  /** `note` is the whole note, and `text` what is signed, with its final newline. */
-  return { note, text: note.slice(0, end), signatures };
+  return {
+    /** The whole note. */
+    note,
+    /** What is signed, with its final newline. */
+    text: note.slice(0, end),
+    signatures,
+  };
 }
 
 /** Reads a signature line without its newline. Throws VerificationFailure MALFORMED. */

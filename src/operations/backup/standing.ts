@@ -41,14 +41,14 @@ export function writeBackupStatus(dataDir: string, status: BackupStatus): void {
 }
 
 /** How regular backups are taken. */
-export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> {
+interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> {
   readonly dataDir: string;
   /** Whether there must be backups: those of a production. */
   readonly isRequired: boolean;
 }
 
 /** The state of the backups that the server or commands take. */
-export type BackupStanding = Awaited<ReturnType<typeof readStanding>>;
+type BackupStanding = Awaited<ReturnType<typeof readStanding>>;
 
 /** Reads the state of the backups of a data folder. */
 export async function readStanding({ dataDir, folder }: BackupTerms) {
