@@ -4,7 +4,7 @@ import { ApiError, reasons, toApiError, unavailable } from '../../src/domain/rea
 import { checkRange, rejectViolations } from '../../src/domain/violation.ts';
 import { apiError } from '../support/rejected.ts';
 
-/** The published status codes of the internal API. The HTTP statuses are those of openapi.yaml. */
+/** The published status codes of the internal API. test/openapi.test.ts has the HTTP statuses of the reasons in openapi.yaml. */
 const published = {
   unauthenticated: 'AUTH_HEADER_MISSING AUTH_HEADER_INVALID TIMESTAMP_EXPIRED SIGNATURE_INVALID NONCE_REUSED',
   permission_denied: 'KEY_SUSPENDED PERMISSION_DENIED',
@@ -30,6 +30,7 @@ test('every reason has its published status code, and there are no others', () =
   );
   const codes = Object.entries(reasons).map(([reason, { code }]) => [reason, code]);
   assert.deepEqual(codes.toSorted(), expected.toSorted());
+  assert.deepEqual([reasons.BACKUP_FAILED.http, reasons.CANCELLED.http], [409, 499]);
 });
 
 test('an unknown error becomes INTERNAL without details, with its cause for the log', () => {

@@ -16,8 +16,12 @@ async function migrated(t: TestContext): Promise<pg.Client> {
 
 const another = leaf("(99, '{}', '', 99)").replace('log_leaf', 'public.log_leaf');
 
+const code = '23000';
+/** Sessions of clients, and of a replication. */
+const sessions = ['origin', 'replica'].map((role) => `SET session_replication_role = ${role}`);
+
 appendOnlySuite({
-  ...{ name: 'PostgreSQL', skip, code: '23000', codeOfReplaced: '23505' },
+  ...{ name: 'PostgreSQL', skip, sessions, code, codeOfReplaced: '23505' },
   bytes: (hex) => `'\\x${hex}'`,
   open: async (t) => {
     const client = await migrated(t);
@@ -26,8 +30,6 @@ appendOnlySuite({
       rows: async (table) => (await client.query(`SELECT * FROM public.${table}`)).rows,
     };
   },
-  // Of clients, and of a replication.
-  sessions: ['origin', 'replica'].map((role) => `SET session_replication_role = ${role}`),
   removals: (table) => [`TRUNCATE ${table} CASCADE`],
   forbidden: {
     'a party is kept': ['TRUNCATE caller CASCADE'],
@@ -47,9 +49,15 @@ test('events and leaves are stored if they follow the last ones, and events neve
   await client.query("INSERT INTO caller (id, name) VALUES (1, 'gallery')");
   const stored = [event(1), event(2, 3), event(5, 7), event(8), leaf("(0, '', '', 0), (9, '', '', 1)")];
   for (const statement of stored) await client.query(statement);
-  for (const statement of [event(0), event(0, 9)])
-    await assert.rejects(client.query(statement), { message: 'an event follows those before it' });
-  await assert.rejects(client.query('UPDATE event SET at_ms = 2'), { message: 'an event never changes' });
+  for (const session of sessions) {
+    await client.query(session);
+    for (const statement of [event(0), event(0, 9)])
+      await assert.rejects(client.query(statement), { message: 'an event follows those before it', code });
+    await assert.rejects(client.query('UPDATE event SET at_ms = 2'), {
+      message: 'an event never changes',
+      code,
+    });
+  }
 });
 
 test('each promise that a trigger keeps on SQLite has one on PostgreSQL', { skip }, async (t) => {
