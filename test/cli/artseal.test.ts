@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { actionsOf, nameOf, partsOf, printable, readWords } from '../../src/cli/command.ts';
 import { loadTasks } from '../../src/cli/commands.ts';
 import { helpFor } from '../../src/cli/help.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
-import { databaseFile } from '../../src/store/sqlite/location.ts';
+import { openRaw } from '../store/raw-database.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { isOnline } from '../support/connections.ts';
 import { freeAddress } from '../support/free-address.ts';
@@ -420,9 +419,9 @@ test('other text stays as it is, with its lines and tabs', () => {
 test('the real command escapes an older name that reverses text, and its JSON has the whole name', async (t) => {
   const { env } = await registryWithPlatform(t);
   const name = 'Gallery\u202eyrellaG';
-  const database = new Sqlite(databaseFile(env.ARTSEAL_DATA_DIR));
-  database.prepare('UPDATE caller SET name = ? WHERE name = ?').run(name, 'platform-1');
-  database.close();
+  openRaw(t, env.ARTSEAL_DATA_DIR)
+    .prepare('UPDATE caller SET name = ? WHERE name = ?')
+    .run(name, 'platform-1');
   const { stdout } = await runCommand(['key', 'list', '--json'], env);
   assert.ok(stdout.includes('Gallery\\u202eyrellaG'), stdout);
   assert.equal(JSON.parse(stdout).caller, name);

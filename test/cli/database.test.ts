@@ -4,7 +4,7 @@ import { utcTimestamp } from '../../src/domain/utc.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
-import { createDatabase, postgresCluster, psql, skipUnlessPostgres } from '../support/postgres.ts';
+import { createDatabase, postgresCluster, runSql, skipUnlessPostgres } from '../support/postgres.ts';
 import { assertRejected } from '../support/rejected.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { newNonce } from '../support/signed-request.ts';
@@ -18,23 +18,23 @@ async function sandboxWithBackup(t: TestContext, clock: ManualClock) {
   const name = new URL(url.replace('@', '@localhost')).pathname.slice(1);
   const backup = `${name}_backup`;
   const admin = (await postgresCluster()).url('postgres');
-  t.after(() => psql(admin, `DROP DATABASE IF EXISTS ${backup}`));
+  t.after(() => runSql(admin, `DROP DATABASE IF EXISTS ${backup}`));
   const dataDir = temporaryFolder(t);
   const env = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_DATABASE_URL: url };
   return {
     ...{ url, env, artseal: artsealWith(env) },
     start: () => startService(t, { clock, dataDir, env }),
-    takeBackup: () => psql(admin, `CREATE DATABASE ${backup} TEMPLATE ${name}`),
-    putBack: () => psql(admin, `DROP DATABASE ${name}`, `CREATE DATABASE ${name} TEMPLATE ${backup}`),
+    takeBackup: () => runSql(admin, `CREATE DATABASE ${backup} TEMPLATE ${name}`),
+    putBack: () => runSql(admin, `DROP DATABASE ${name}`, `CREATE DATABASE ${name} TEMPLATE ${backup}`),
   };
 }
 
 /** All events in the order of their positions. */
-const eventsOf = async (url: string) =>
-  (await psql(url, 'SELECT sequence::int, position::int, type FROM event ORDER BY position')) as {
-    readonly sequence: number;
-    readonly position: number;
-  }[];
+const eventsOf = (url: string) =>
+  runSql<{ readonly sequence: number; readonly position: number }>(
+    url,
+    'SELECT sequence::int, position::int, type FROM event ORDER BY position',
+  );
 
 const timestampOf = (clock: ManualClock) => String(Math.floor(clock.nowMs() / 1_000));
 
@@ -74,7 +74,7 @@ test('a database that was put back gives out no number, event or nonce again', {
   assert.match(recorded, /^skipped: \d+ escrow ids of \d{4}$/m);
   assert.match(recorded, /keep the newest log-checkpoint in .*run\nartseal evidence fork/);
   await artseal.errors(1, restored, /recorded already .*run artseal serve/);
-  assert.deepEqual(await psql(url, 'SELECT look_up_at_ms::int AS due FROM escrow'), [{ due: 0 }]);
+  assert.deepEqual(await runSql(url, 'SELECT look_up_at_ms::int AS due FROM escrow'), [{ due: 0 }]);
   const forked = await artseal.text('evidence fork --accept');
   assert.doesNotMatch(forked, /numbers a second time/);
 
@@ -116,7 +116,7 @@ test('database restored is for PostgreSQL, and for the numbers that the database
     [`AS-${year}-000001`, /was given out before the backup/],
   ] as const)
     await artseal.errors(1, `database restored --taken-at 1m --numbers-after ${last}`, why);
-  assert.deepEqual(await psql(url, 'SELECT FROM restoration'), [], 'nothing is recorded');
+  assert.deepEqual(await runSql(url, 'SELECT FROM restoration'), [], 'nothing is recorded');
   const { skipped } = await artseal.json(
     `database restored --taken-at 1m --numbers-after ${second.json.filingNo}`,
   );

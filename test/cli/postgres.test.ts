@@ -7,7 +7,7 @@ import { systemClock } from '../../src/operations/registry.ts';
 import { migrations } from '../../src/store/postgres/upgrade.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
 import { anyAddresses } from '../support/free-address.ts';
-import { createDatabase, psql, skipUnlessPostgres } from '../support/postgres.ts';
+import { createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
 import { productionSettings } from '../support/production.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -97,10 +97,10 @@ test('check names a replication slot that nobody uses, and compares the clocks',
   const env = await sandbox(t);
   await artsealWith(env).lines('init');
   const slot = "SELECT pg_create_physical_replication_slot('left_over', true)";
-  await psql(env.ARTSEAL_DATABASE_URL, slot);
+  await runSql(env.ARTSEAL_DATABASE_URL, slot);
   const clock = { ...systemClock, nowMs: () => Date.now() + 60_000 };
   const found = await Array.fromAsync(checkDeployment({ ...process.env, ...env }, clock));
-  await psql(env.ARTSEAL_DATABASE_URL, "SELECT pg_drop_replication_slot('left_over')");
+  await runSql(env.ARTSEAL_DATABASE_URL, "SELECT pg_drop_replication_slot('left_over')");
   const text = found.map(({ level, text }) => `${level}: ${text}`).join('\n');
   assert.match(text, /^warning: nobody uses the replication slot left_over/m);
   assert.match(text, /^warning: the clock of PostgreSQL is 60 s behind/m);
@@ -110,7 +110,7 @@ test('check finds a server that loses commits, and no server', { skip }, async (
   const env = await sandbox(t);
   const { ARTSEAL_DATABASE_URL: url } = env;
   await artsealWith(env).lines('init');
-  await psql(url, `ALTER DATABASE ${databaseName(url)} SET synchronous_commit = off`);
+  await runSql(url, `ALTER DATABASE ${databaseName(url)} SET synchronous_commit = off`);
   assert.match((await findings(env, 'database')).at(-1) ?? '', /^fault: .*set synchronous_commit = on$/);
 
   const nowhere = { ...env, ARTSEAL_DATABASE_URL: 'postgres://artseal@/artseal?host=/nowhere' };
@@ -126,8 +126,8 @@ test('in production, check warns if the role that serves may change the tables',
     ...productionSettings(t),
   };
   const { ARTSEAL_DATABASE_URL: url } = env;
-  await psql(url, 'CREATE ROLE check_owner LOGIN', 'CREATE ROLE check_app LOGIN');
-  await psql(url, `ALTER DATABASE ${databaseName(url)} OWNER TO check_owner`);
+  await runSql(url, 'CREATE ROLE check_owner LOGIN', 'CREATE ROLE check_app LOGIN');
+  await runSql(url, `ALTER DATABASE ${databaseName(url)} OWNER TO check_owner`);
   const as = (role: string) => ({ ...env, ARTSEAL_DATABASE_URL: url.replace('postgres@', `${role}@`) });
   const [asOwner, asApp] = [as('check_owner'), as('check_app')];
   await artsealWith(asOwner).lines('init');
@@ -141,11 +141,11 @@ test('in production, check warns if the role that serves may change the tables',
   );
 
   const grants = await artsealWith({}).text('database roles --app check_app');
-  await psql(asOwner.ARTSEAL_DATABASE_URL, grants);
+  await runSql(asOwner.ARTSEAL_DATABASE_URL, grants);
   const [database = '', ...more] = await findings(asApp, 'database');
   assert.match(database, /^ok: .*: production in EUR, .*, role check_app,/);
   assert.match(more.join(), /^unchecked: [^:]*: GRANT pg_read_all_stats TO "check_app"$/);
-  await psql(url, 'GRANT pg_read_all_stats TO check_app');
+  await runSql(url, 'GRANT pg_read_all_stats TO check_app');
   assert.equal((await findings(asApp, 'database')).length, 1);
   await artsealWith(asApp).lines('key create --name gallery --tier STANDARD --reason test');
 });

@@ -57,7 +57,7 @@ export function heldUp(t: TestContext) {
 }
 
 /** Sends a FREEZE, and aborts it when its request has arrived. */
-export async function abortFreeze(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
+async function abortFreeze(provider: PaymentProvider, order: PaymentOrder, there: Promise<void>) {
   const abort = new AbortController();
   const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
   const rejected = assert.rejects(provider.instruct(instruction, abort.signal), /aborted by the test/);

@@ -108,7 +108,7 @@ async function interrupted(
 }
 
 for (const isServed of [false, true])
-  test(`a command that is stopped stops its backup${isServed ? ' by the server' : ''}, and leaves no file`, async (t) => {
+  test(`a command that is stopped stops its backup${isServed ? ' by the server' : ''}, and leaves no file under its name`, async (t) => {
     const env = { ARTSEAL_DATA_DIR: await largeSandbox(t, 150) };
     const service = isServed ? await serveWatched(t, { ...env, ...quiet }) : undefined;
     for (const signal of ['SIGKILL', 'SIGTERM'] as const) {

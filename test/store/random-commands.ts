@@ -1,4 +1,4 @@
-import { eventRetentionS, eventTypes } from '../../src/domain/event.ts';
+import { eventTypes } from '../../src/domain/event.ts';
 import type { Command, Kind } from '../../src/store/store.ts';
 import { orderMakers } from './random-orders.ts';
 import type { Makers, World } from './random-world.ts';
@@ -243,7 +243,7 @@ const webhookMakers: Makers = {
     const which = random.pick([
       { sequence: 1 + random.below(80) },
       { after, upTo: after + random.below(200) },
-      { sinceMs: world.pauseMs(eventRetentionS) },
+      { sinceMs: world.pauseMs() },
     ]);
     return { ...changed(world), which, nowMs: world.nowMs(), ...(world.oneIn(3) && { counted: 5 }) };
   },
@@ -281,7 +281,7 @@ const eventsFrom = (world: World, ...cursors: readonly number[]) =>
   world.random.pick([
     { after: undefined },
     { after: world.random.pick(cursors) },
-    { after: undefined, sinceMs: world.pauseMs(eventRetentionS) },
+    { after: undefined, sinceMs: world.pauseMs() },
   ]);
 
 const otherMakers: Makers = {
@@ -307,7 +307,7 @@ const makers: Makers = {
   ...{ ...webhookMakers, ...otherMakers },
 };
 
-/** How often each command is made, of those that are not made once in so many. */
+/** How often each command is made, relative to one that is not listed. */
 const weights: Readonly<Partial<Record<Kind, number>>> = {
   ...{ FileArtwork: 50, GetFiling: 15, GetProvenance: 12, ListFilings: 8, CountFilings: 3, ListExpired: 2 },
   ...{ GetTree: 5, GetRoot: 3, ReadSubtrees: 3, ReadLeaves: 4, ProveInclusion: 4, ProveConsistency: 2 },

@@ -1,4 +1,5 @@
 import type { Actor } from '../../src/domain/audit-entry.ts';
+import { eventRetentionS } from '../../src/domain/event.ts';
 import type { NewKey, StoredKey } from '../../src/store/caller-commands.ts';
 import type { Instruction } from '../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef } from '../../src/store/filing-commands.ts';
@@ -175,8 +176,8 @@ export class World {
   }
 
   /** A pause since which events are kept. */
-  pauseMs(retentionS: number): number {
-    const kept = this.pauses.filter((atS) => atS > this.nowS - retentionS);
+  pauseMs(): number {
+    const kept = this.pauses.filter((atS) => atS > this.nowS - eventRetentionS);
     return (kept.length === 0 ? this.nowS + backMaxS : this.random.pick(kept)) * 1_000;
   }
 

@@ -16,6 +16,7 @@ import {
   firstPage,
   newKey,
   nowS,
+  ofNobody,
   painting,
   sandbox,
   toFile,
@@ -130,7 +131,7 @@ test('a batch is on disk when its replies are sent, and nothing of it before its
 
 /** Commands that fail in their last change with an internal error, by the access of their handlers. */
 const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
-  'write without a savepoint': () => toFile({ callerId: 99, caller: 'nobody' }),
+  'write without a savepoint': () => ofNobody,
   // The name of its instruction is taken.
   'write with a savepoint': (instructionId) =>
     toOpen(by, 'AS-2026-000002', { work: { ...workOf(by), instructionId } }),

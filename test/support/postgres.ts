@@ -285,19 +285,6 @@ async function createFrom(
   return name;
 }
 
-/** Runs statements one after the other, each on its own. Returns the rows of the last. */
-export async function psql(url: string, ...statements: readonly string[]): Promise<readonly unknown[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    let rows: readonly unknown[] = [];
-    for (const statement of statements) ({ rows } = await client.query(statement));
-    return rows;
-  } finally {
-    await client.end();
-  }
-}
-
 /** Drops the unused databases to which nobody is connected. */
 async function dropUnused(client: pg.Client, unused: Set<string>): Promise<void> {
   const { rows } = await client.query<{ readonly datname: string }>(

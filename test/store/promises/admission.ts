@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../src/domain/reason.ts';
 import { type Admission, nonceRetentionS, type QuotaClaim } from '../../../src/store/store.ts';
-import { fingerprint, nowS, refused, toFile } from './fixtures.ts';
+import { fingerprint, nowS, ofNobody, refused, toFile } from './fixtures.ts';
 import type { StoreTests, TestStore } from './tests.ts';
 
 const [month, december] = ['2026-11', '2026-12'];
@@ -52,9 +52,6 @@ const rejected = [
   ['IDEMPOTENCY_KEY_REUSED', admission('m', 'k', { limit: 1, print: otherPrint })],
   ['QUOTA_EXCEEDED', admission('m', 'another', { limit: 1 })],
 ] as const;
-
-/** Fails after its first change with an internal error: there is no such caller. */
-const broken = toFile({ callerId: 99, caller: 'nobody' });
 
 /** The admission of calls: nonces, idempotency keys and quotas. */
 export function admissionPromises({ test }: StoreTests): void {
@@ -114,7 +111,7 @@ export function admissionPromises({ test }: StoreTests): void {
 
   test('an effect that fails consumes the nonce and the quota, leaves the key free, and changes nothing', async (store) => {
     await assert.rejects(
-      store.execute({ admission: admission('n', 'k'), effect: broken }),
+      store.execute({ admission: admission('n', 'k'), effect: ofNobody }),
       (error) => !(error instanceof ApiError),
     );
     assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });

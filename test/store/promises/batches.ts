@@ -7,6 +7,7 @@ import {
   endedAs,
   firstPage,
   nowS,
+  ofNobody,
   painting,
   settlementOf,
   toFile,
@@ -34,9 +35,6 @@ async function called(store: TestStore, admission: Admission, effect?: Command<'
   if (outcome.kind === 'NOT_ADMITTED') return [outcome.why, calls];
   return [outcome.kind === 'DONE' ? outcome.result?.filingNo : outcome.apiError.reason, calls];
 }
-
-/** Fails with an internal error when its row is written. */
-const broken = toFile({ callerId: 99, caller: 'nobody' });
 
 const countOf = (store: TestStore, { callerId }: CallerRef) =>
   store.perform({ kind: 'CountFilings', callerId, year: 2026 });
@@ -87,7 +85,7 @@ export function batchPromises({ test }: StoreTests): void {
     const by = store.gallery;
     const cap = { filings: 2 * many, endsInS: 1 };
     const file = (nth: number) =>
-      called(store, counted(`n${nth}`), nth % 25 === 0 ? broken : { ...toFile(by), cap });
+      called(store, counted(`n${nth}`), nth % 25 === 0 ? ofNobody : { ...toFile(by), cap });
     const results = await Promise.allSettled(numbersTo(many).map(file));
     const failed = results.filter(({ status }) => status === 'rejected').length;
     assert.equal(failed, Math.floor(many / 25));

@@ -153,6 +153,9 @@ export function toFile({ callerId, caller }: CallerRef, at: BusinessTime = noon)
   return { kind: 'FileArtwork', artwork: painting, at, by: { callerId, caller } };
 }
 
+/** Fails with an internal error when its row is written: there is no such caller. */
+export const ofNobody = toFile({ callerId: 99, caller: 'nobody' });
+
 /** Files an artwork; its number. */
 export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = noon): Promise<string> {
   const { filingNo } = await perform(store, toFile(by, at));
