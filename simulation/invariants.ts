@@ -35,11 +35,7 @@ const closedFinally: readonly PaymentStatus[] = ['ABSENT'];
 const stopped = 'An operator stopped it.';
 
 /** Returns whether an order may need review: its amount differs, it was stopped, or its money moved after the pay-out. */
-export function mayNeedPerson({
-  buyerId,
-  review,
-  hold,
-}: Pick<BookedOrder, 'buyerId' | 'review' | 'hold'>): boolean {
+function mayNeedPerson({ buyerId, review, hold }: Pick<BookedOrder, 'buyerId' | 'review' | 'hold'>): boolean {
   return isDiffering(buyerId) || review === stopped || (hold?.afterPayout.length ?? 0) > 0;
 }
 

@@ -18,7 +18,7 @@ export const differing = { always: 'differs-always', aWhile: 'differs-a-while' }
 export const isDiffering = (buyerId: string): boolean => buyerId.startsWith('differs-');
 
 /** The id prefixes of buyers. */
-export const buyerPrefixes = ['buyer', differing.always, differing.aWhile] as const;
+const buyerPrefixes = ['buyer', differing.always, differing.aWhile] as const;
 
 /** Returns the id of the buyer of a sale, the same on every platform. */
 export const buyerIdOf = (prefix: (typeof buyerPrefixes)[number], session: number, sale: number): string =>

@@ -114,7 +114,7 @@ export function agreedQuota({ tier, monthlyQuota }: AgreedLimits): number | unde
 }
 
 /** The tier of that name; undefined if there is none. */
-export function tierNamed(name: string): Tier | undefined {
+function tierNamed(name: string): Tier | undefined {
   return Object.hasOwn(tiers, name) ? (name as Tier) : undefined;
 }
 

@@ -33,7 +33,7 @@ export const eventRetentionS = 2_592_000;
 export const holdWarningS = 86_400;
 
 /** The used parts of the monthly quota that are an event, in percent. */
-export const usageThresholds = [80, 100] as const;
+const usageThresholds = [80, 100] as const;
 
 /** An event to be stored. */
 export interface NewEvent {

@@ -245,7 +245,7 @@ function segmentsOf(path: string): string[] {
  * Replaces every reference in a document by the component that it names, which all references to it share. Throws if one
  * names anything but a component of the document, or contradicts its place: generators of clients follow no other reference.
  */
-export function dereference(document: unknown): unknown {
+function dereference(document: unknown): unknown {
   const components = new Map<string, unknown>();
   function component(pointer: string): unknown {
     const found = components.get(pointer) ?? resolved(componentAt(pointer, document));

@@ -36,9 +36,6 @@ export type Treatments = Readonly<Partial<Record<InstructionKind, Treatment>>>;
 /** What the provider reports about an order instead of the truth. */
 export type Report = NonNullable<Script['report']>;
 
-/** A provider of `openTestProvider`. */
-export type TestProvider = ReturnType<typeof openTestProvider>;
-
 /** What a notification may differ in. */
 export interface NotificationOptions {
   readonly eventId?: string;

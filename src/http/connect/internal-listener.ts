@@ -47,9 +47,6 @@ export interface InternalListenerDependencies {
 /** Connections at the same time, of both HTTP versions. Further ones are closed at once. */
 const connectionsMax = 1_000;
 
-/** The server of internal systems. */
-export type InternalListener = ReturnType<typeof createInternalListener>;
-
 /** The listener of Connect, gRPC and gRPC-Web. */
 export function createInternalListener({
   typedCalls,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { ProviderKind } from '../provider.ts';
 
 /** The file of the provider's books in the data folder. */
-export const booksFileName = 'simulated-provider.db';
+const booksFileName = 'simulated-provider.db';
 
 /** The simulated provider. It has no settings. */
 export const simulated: ProviderKind<object> = {

@@ -17,7 +17,7 @@ const fateMs = 30_000;
 export type Line = Awaited<ReturnType<typeof openLine>>;
 
 /** Another process uses the database. */
-export class DatabaseInUse extends DatabaseError {
+class DatabaseInUse extends DatabaseError {
   override name = 'DatabaseInUse';
 }
 

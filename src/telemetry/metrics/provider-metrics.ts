@@ -7,7 +7,7 @@ import {
 } from '../../payments/provider.ts';
 
 /** The kinds of requests to a provider. */
-export const providerRequests = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL', 'LOOK_UP'] as const;
+const providerRequests = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL', 'LOOK_UP'] as const;
 type ProviderRequest = (typeof providerRequests)[number];
 
 /** The durations of the requests of one kind, and their failures by kind. */
