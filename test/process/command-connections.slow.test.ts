@@ -9,7 +9,6 @@ import type { ApiCredentials } from '../../src/client/sign.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { stripeSettings } from '../support/samples.ts';
@@ -65,7 +64,7 @@ async function startSlowly(t: TestContext) {
   await issueInto(env.ARTSEAL_DATA_DIR, 0, env);
   const asked = once(provider, 'connection');
   const server = startProgram(t, ...artsealCommand(['serve']), {
-    env: commandEnvironment({ ...anyAddresses, ...env }),
+    env: commandEnvironment(env),
     cwd: projectFolder,
   });
   await asked;

@@ -11,7 +11,6 @@ import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { skipOnPostgres } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { issueInto, serveIssued } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
@@ -71,7 +70,7 @@ async function serveOnSmallDisk(t: TestContext) {
   const check = () => {
     const namespaces = ['--user', '--preserve-credentials', '--mount'];
     const words = ['--target', String(service.child.pid), ...namespaces, '--'];
-    const env = commandEnvironment({ ...anyAddresses, ARTSEAL_DATA_DIR: dataDir });
+    const env = commandEnvironment({ ARTSEAL_DATA_DIR: dataDir });
     const command = [...words, ...artsealCommand(['check']).flat()];
     return spawnSync('nsenter', command, { env, cwd: projectFolder, encoding: 'utf8' });
   };
@@ -90,7 +89,7 @@ test('commands name a path on a disk that is mounted read-only, and what to do',
     const [program, rest] = artsealCommand(words);
     const command = [program, ...rest].map((word) => `'${word}'`).join(' ');
     const script = `exec unshare ${ownMounts.join(' ')} sh -c "$SCRIPT"`;
-    const variables = { ...anyAddresses, ARTSEAL_DATA_DIR: dataDir, ...env };
+    const variables = { ARTSEAL_DATA_DIR: dataDir, ...env };
     return runShell(t, script, { ...variables, SCRIPT: `${mounts} && exec ${command}` });
   };
   const hint = 'is on a disk that is mounted read-only: mount it for writing, or name another place';

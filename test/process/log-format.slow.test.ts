@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { artsealInShell } from '../support/artseal-command.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { runShell } from '../support/watched-command.ts';
 
@@ -20,7 +19,7 @@ for (const { where, script, format, line } of [
     skip: script === onTerminal && skipUnlessInstalled('script'),
   }, async (t) => {
     // It logs that it starts, and ends at once.
-    const env = { ...anyAddresses, ARTSEAL_DATA_DIR: '/proc', ARTSEAL_LOG_FORMAT: format };
+    const env = { ARTSEAL_DATA_DIR: '/proc', ARTSEAL_LOG_FORMAT: format };
     const { stdout, stderr } = await runShell(t, script, env);
     assert.match(stdout + stderr, line);
   });

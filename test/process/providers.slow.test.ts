@@ -12,7 +12,6 @@ import {
   releaseEscrow,
 } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto, serveIssued } from '../support/issued.ts';
 import { startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
@@ -132,7 +131,6 @@ test('a sandbox with open orders of the simulated provider does not start with S
   const { settings } = await startStripeStandIn(t);
   const { code, stderr } = await runCommand(['serve'], {
     ...settings,
-    ...anyAddresses,
     ARTSEAL_DATA_DIR: dataDir,
   });
   assert.equal(code, 1);

@@ -7,7 +7,6 @@ import { pathToFileURL } from 'node:url';
 import { runtimeFlags } from '../../src/packaging/runtime.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment } from '../support/watched-command.ts';
 
@@ -66,7 +65,6 @@ async function serving(t: TestContext, script: string, nodeOptions = '') {
     // An inspector announces itself on standard error.
     NODE_OPTIONS: `--import=${probe} --inspect-port=0 ${nodeOptions}`,
     ARTSEAL_DATA_DIR: join(folder, 'data'),
-    ...anyAddresses,
   });
   const [, publicUrl = ''] = await group.wrote(/^artseal ready public=(\S+)/m);
   return { ...group, publicUrl, folder, pid: Number(readFileSync(join(folder, 'pid'), 'utf8')) };

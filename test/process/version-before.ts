@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createRestClient } from '../../src/client/rest.ts';
 import { projectFolder } from '../support/artseal-command.ts';
-import { anyAddresses } from '../support/free-address.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment, startProgram, toItsEnd, whenReady } from '../support/watched-command.ts';
@@ -19,7 +18,7 @@ type Version = keyof typeof folders;
 /** Starts `artseal` of a version on a data folder. */
 function start(t: TestContext, version: Version, dataDir: string, words: readonly string[]) {
   const cwd = folders[version];
-  const env = commandEnvironment({ ...anyAddresses, ARTSEAL_DATA_DIR: dataDir });
+  const env = commandEnvironment({ ARTSEAL_DATA_DIR: dataDir });
   return startProgram(t, join(cwd, 'node_modules', '.bin', 'node'), ['src/main.ts', ...words], { env, cwd });
 }
 

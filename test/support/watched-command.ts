@@ -38,7 +38,7 @@ export interface WatchedService extends WatchedCommand {
   stop(signal?: NodeJS.Signals, limitMs?: number): Promise<number | null | 'HUNG'>;
 }
 
-/** The environment of the test without its own settings, with the project's commands first in PATH, a free port for metrics, and `env`. */
+/** The environment of the test without its own settings, with the project's commands first in PATH, free ports for listeners, and `env`. */
 export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
@@ -47,7 +47,7 @@ export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessE
   return {
     ...Object.fromEntries(inherited),
     PATH: path,
-    ARTSEAL_METRICS_ADDR: anyAddresses.ARTSEAL_METRICS_ADDR,
+    ...anyAddresses,
     ...env,
   };
 }
@@ -139,19 +139,18 @@ export async function runCommand(
   return toItsEnd(watch(untilItsEnd, ...artsealCommand(words), await withDatabase(env)), input);
 }
 
-/** Runs `artseal` to its end on free ports, or kills it after `limitMs`. */
+/** Runs `artseal` to its end, or kills it after `limitMs`. */
 export async function runBounded(
   test: Pick<TestContext, 'after'>,
   words: readonly string[],
   env: Record<string, string>,
   limitMs?: number,
 ): Promise<BoundedResult> {
-  const settings = { ...anyAddresses, ...(await withDatabase(env)) };
-  return toItsEnd(watch(test, ...artsealCommand(words), settings), '', limitMs);
+  return toItsEnd(watch(test, ...artsealCommand(words), await withDatabase(env)), '', limitMs);
 }
 
 /**
- * Starts `artseal serve` on free ports and waits for its ready line. `launcher` has the words of a program that executes the
+ * Starts `artseal serve` and waits for its ready line. `launcher` has the words of a program that executes the
  * words after them, such as `nice`.
  */
 export async function serveWatched(
@@ -160,7 +159,7 @@ export async function serveWatched(
   launcher: readonly string[] = [],
 ): Promise<WatchedService> {
   const [program = '', ...words] = [...launcher, ...artsealCommand(['serve']).flat()];
-  return whenReady(watch(test, program, words, { ...anyAddresses, ...(await withDatabase(env)) }));
+  return whenReady(watch(test, program, words, await withDatabase(env)));
 }
 
 /** Waits for the ready line of a server. */
