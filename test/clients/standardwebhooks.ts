@@ -17,7 +17,10 @@ const title =
 test(title, { skip: skipUnlessInstalled('python3') }, async (t) => {
   const env = await pythonEnvironment(t, join(folder, 'requirements.txt'), 'standardwebhooks');
   if (env === undefined) return;
-  const [verifying = ''] = codeBlocks(documentText('docs/platforms.md', 'Receiving webhooks'), 'python');
+  const [verifying = ''] = codeBlocks(
+    documentText('docs/platforms/webhooks.md', 'Receiving webhooks'),
+    'python',
+  );
   const cwd = temporaryFolder(t);
   writeFileSync(join(cwd, 'receiver.py'), verifying);
   const program = join(folder, 'published.py');

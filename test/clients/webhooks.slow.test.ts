@@ -16,7 +16,7 @@ import { run } from './client-program.ts';
 import { answersOf, expectedOf } from './webhook-program.ts';
 
 const timeoutMs = 60_000;
-const section = documentText('docs/platforms.md', 'Receiving webhooks');
+const section = documentText('docs/platforms/webhooks.md', 'Receiving webhooks');
 const codeIn = (language: string) => codeBlocks(section, language).at(-1) ?? '';
 
 /** The webhook in the document. */

@@ -86,8 +86,9 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const { filingNo } = JSON.parse(await run(call));
   assert.match(filingNo, /^AS-\d{4}-000001$/);
   assert.equal(JSON.parse(await run(typedCall)).filings[0].filingNo, filingNo);
+  const guides = ['signing', 'filing', 'escrow', 'webhooks', 'errors'];
   const [curl = '', openssl = '', evidence = '', events = '', adding = '', trying = '', ...further] =
-    blocksOf('docs/platforms.md', 'sh');
+    guides.flatMap((guide) => blocksOf(`docs/platforms/${guide}.md`, 'sh'));
   assert.match(JSON.parse(await run(curl)).filingNo, /^AS-\d{4}-000002$/);
   assert.equal(JSON.parse(await run(openssl)).author, 'Qi Baishi');
   assert.match(await run(evidence), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);

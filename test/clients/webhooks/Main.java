@@ -1,4 +1,4 @@
-// As verify.py, with verify of docs/platforms.md, here as Webhooks.java.
+// As verify.py, with verify of docs/platforms/webhooks.md, here as Webhooks.java.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;

@@ -1,4 +1,4 @@
-// As verify.py, with VerifyWebhook of docs/platforms.md, here as receiver.go.
+// As verify.py, with VerifyWebhook of docs/platforms/webhooks.md, here as receiver.go.
 package main
 
 import (

@@ -1,6 +1,6 @@
 """As verify.py, with the published package, by its own clock; with the word `sign`, what the package signs instead.
 
-The code of docs/platforms.md that calls the package is receiver.py in the folder that this is started in.
+The code of docs/platforms/webhooks.md that calls the package is receiver.py in the folder that this is started in.
 """
 
 import base64

@@ -1,5 +1,5 @@
 <?php
-// As verify.py, with verifyWebhook of docs/platforms.md, here as receiver.php.
+// As verify.py, with verifyWebhook of docs/platforms/webhooks.md, here as receiver.php.
 
 require __DIR__ . '/receiver.php';
 

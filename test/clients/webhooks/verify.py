@@ -1,4 +1,4 @@
-"""Says of each request on standard input whether verify_webhook of docs/platforms.md, here as receiver.py, accepts it.
+"""Says of each request on standard input whether verify_webhook of docs/platforms/webhooks.md, here as receiver.py, accepts it.
 
 A request is a line: secret, time, id, timestamp, signature and body, each in base64, with tabs between; a header that
 was not sent is empty.
