@@ -12,6 +12,7 @@ import {
 } from '../../src/api/authentication.ts';
 import { signedHeaders } from '../../src/client/sign.ts';
 import { parseRequestTarget } from '../../src/http/rest/http-message.ts';
+import { documentText } from '../support/documents.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { documentedSignature } from '../support/signed-request.ts';
 import vectors from '../testdata/signature.json' with { type: 'json' };
@@ -27,6 +28,22 @@ for (const vector of vectors) {
     assert.equal(documentedSignature(vector.apiSecret, vector), vector.signature);
   });
 }
+
+test('the test vectors of the guide are right', () => {
+  const guide = documentText('docs/platforms/signing.md', 'Test vectors');
+  const [apiSecret = ''] = /sk_sandbox_\w+/.exec(guide) ?? [];
+  const tables = guide.split('|---|---|').slice(1);
+  assert.equal(tables.length, 2);
+  for (const table of tables) {
+    const cell = (name: string) => new RegExp(`^\\| ${name} \\| \`(.*)\` \\|$`, 'm').exec(table)?.[1] ?? '';
+    const [method = '', target = ''] = cell('method, target').split(' ');
+    const body = cell('body');
+    const vector = { method, target, body, timestamp: cell('`X-Timestamp`'), nonce: cell('`X-Nonce`') };
+    assert.ok(vector.timestamp !== '' && vector.nonce !== '' && target !== '');
+    assert.equal(cell('hash of the body'), sha256(body));
+    assert.equal(cell('`X-Signature`'), documentedSignature(apiSecret, vector));
+  }
+});
 
 test('the client signs as documented, with a new nonce each time', () => {
   const credentials = { apiKey: 'ak', apiSecret: 'sk' };
