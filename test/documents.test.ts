@@ -3,9 +3,11 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { exampleArtwork } from '../src/domain/example.ts';
+import { type Reason, reasons } from '../src/domain/reason.ts';
 import { homePage } from '../src/http/rest/pages.ts';
 import { buildInfo } from '../src/packaging/build-info.ts';
 import { runHere } from './support/artseal.ts';
+import { openApi } from './support/openapi.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -106,4 +108,47 @@ test('documents and launcher name the Node of package.json and that of the servi
   assert.ok(textOf('README.md').includes(`Node ${oldest} or newer`));
   assert.ok(textOf('src/launcher.ts').includes(`Node ${oldest} or newer`));
   assert.match(textOf('src/launcher.ts'), new RegExp(`const oldest = '${service}\\.`));
+});
+
+test('the Chinese guides have the headings, code blocks and terms of the English ones', () => {
+  const guides = globSync('*.md', { cwd: join(root, 'docs/platforms/zh') });
+  assert.deepEqual(guides.sort(), ['errors.md', 'escrow.md', 'filing.md', 'signing.md']);
+  const codeBlock = /^```.*?^```$|^ {4}.*?$/gms;
+  const outline = (text: string) => Array.from(text.matchAll(/^#+(?= )/gm), ([level]) => level);
+  const blocks = (text: string) => Array.from(text.matchAll(codeBlock), ([block]) => block);
+  const sections = (text: string) => text.replaceAll(codeBlock, '').split(/^#+ /m).map(terms);
+  for (const guide of guides) {
+    const [english, chinese] = [textOf(`docs/platforms/${guide}`), textOf(`docs/platforms/zh/${guide}`)];
+    assert.ok(
+      english.includes(`\n\n[中文](zh/${guide})\n\n`) && chinese.includes(`\n\n[English](../${guide})\n\n`),
+    );
+    assert.deepEqual(
+      outline(chinese.replaceAll(codeBlock, '')),
+      outline(english.replaceAll(codeBlock, '')),
+      guide,
+    );
+    assert.deepEqual(blocks(chinese), blocks(english), guide);
+    assert.deepEqual(sections(chinese.replaceAll(dictionaryRow, '')), sections(english), guide);
+  }
+});
+
+/** What a text has between backticks, once each. */
+function terms(text: string): string[] {
+  const found = Array.from(text.matchAll(/`([^`]+)`/g), ([, term = '']) => term.replaceAll(/\s+/g, ' '));
+  return [...new Set(found)].sort();
+}
+
+/** A row of the error dictionary in Chinese. */
+const dictionaryRow = /^\| <a id="(\w+)"><\/a>`(\w+)` \| (\d+) \| [^|]+。 \| [^|]+。 \|$/gm;
+
+test('the Chinese error dictionary has each code that platforms get, with its anchor and status', () => {
+  const rows = Array.from(
+    textOf('docs/platforms/zh/errors.md').matchAll(dictionaryRow),
+    ([, ...cells]) => cells,
+  );
+  const codes = openApi.components.schemas.ErrorResponse?.properties?.code?.enum as Reason[];
+  assert.deepEqual(
+    rows,
+    codes.map((code) => [code, code, String(reasons[code].http)]),
+  );
 });
