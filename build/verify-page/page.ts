@@ -1,3 +1,4 @@
+import { byId, element } from './dom.ts';
 import { type Check, checkBundle, type Outcome } from './outcome.ts';
 
 /** Largest file that the page reads, in bytes. A bundle has some thousands; a huge file would freeze the browser. */
@@ -156,17 +157,4 @@ function checkList(checks: readonly Check[]): HTMLElement {
   const checkItems = element('ol', ...items);
   checkItems.className = 'checks';
   return checkItems;
-}
-
-/** An element with texts and elements in it. Texts are never parsed as markup. */
-function element(name: string, ...children: readonly (string | HTMLElement)[]): HTMLElement {
-  const made = document.createElement(name);
-  made.append(...children);
-  return made;
-}
-
-function byId<T extends HTMLElement>(id: string, type: new () => T): T {
-  const found = document.getElementById(id);
-  if (!(found instanceof type)) throw new Error(`The page has no ${id}.`);
-  return found;
 }
