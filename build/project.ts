@@ -7,6 +7,7 @@ export const projectFolder: string = join(import.meta.dirname, '..');
 
 /** Files besides modules that the service reads at run time: paths from the project's root, sorted. */
 export const packagedFiles: readonly string[] = [
+  'docs/try.html',
   'docs/verify.html',
   'openapi.yaml',
   ...globSync('src/store/{sqlite,postgres}/migrations/{*.sql,meta/_journal.json}', {

@@ -65,6 +65,7 @@ export function createListeners(start: Start, core: Core, parts: CallParts) {
       log: publicLog,
       evidence: sharedEvidence,
       verifierPage: readPackaged('docs/verify.html'),
+      tryPage: readPackaged('docs/try.html'),
       notifications,
     }),
     ...{ clientOf, openCalls },

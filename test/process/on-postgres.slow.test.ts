@@ -32,6 +32,7 @@ const onSqliteAlone: Readonly<Record<string, string>> = {
   tls: withoutStore,
   'tls.slow': withoutStore,
   verify: withoutStore,
+  'try-page.slow': withoutStore,
   'verify-page.slow': withoutStore,
   'postgres.slow': 'it runs on PostgreSQL by itself',
   'postgres-health.slow': 'it runs on PostgreSQL by itself',

@@ -10,7 +10,7 @@ import {
   jsonType,
   readBody,
 } from './http-message.ts';
-import { createVerifierPage, errorsPage, homePage, logPage } from './pages.ts';
+import { createFilePage, errorsPage, homePage, logPage } from './pages.ts';
 
 /** The dependencies of the open routes. */
 export interface OpenRouteDependencies {
@@ -29,6 +29,8 @@ export interface OpenRouteDependencies {
   readonly evidence: SharedEvidence;
   /** docs/verify.html. */
   readonly verifierPage: Buffer;
+  /** docs/try.html. */
+  readonly tryPage: Buffer;
   readonly notifications: Notifications;
 }
 
@@ -96,7 +98,7 @@ const immutable = {
  * of the payment provider.
  */
 export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoutes {
-  const { openApi, version, readiness, log, evidence, verifierPage, notifications } = dependencies;
+  const { openApi, version, readiness, log, evidence, verifierPage, tryPage, notifications } = dependencies;
 
   async function ready(): Promise<HttpResponse> {
     const faults = await readiness.check();
@@ -113,7 +115,8 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
       () => ({ status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi }),
     ],
     [errorsPath, errorsPage],
-    ['/verify', createVerifierPage(verifierPage)],
+    ['/docs/try', createFilePage(tryPage)],
+    ['/verify', createFilePage(verifierPage)],
     ['/log', () => ({ status: 308, headers: { Location: '/log/' }, body: '' })],
     ['/log/', () => logPage(log.verifierKeys(), log.checkpoint())],
     ['/healthz', () => jsonResponse(200, { status: 'ok' })],

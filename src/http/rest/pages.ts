@@ -4,13 +4,13 @@ import { type Reason, reasons } from '../../domain/reason.ts';
 import { reasonHelp } from '../../domain/reason-help.ts';
 import type { HttpResponse } from './http-message.ts';
 
-/** The verifier page states its policy itself, so that it also applies to a copy on disk. */
+/** A page of one file states its policy itself, so that it also applies to a copy on disk. */
 const ownPolicy = /<meta http-equiv="Content-Security-Policy" content="([^"]+)"/;
 
-/** Returns the responder of the verifier page, docs/verify.html. Throws if the page states no Content-Security-Policy. */
-export function createVerifierPage(html: Buffer): () => HttpResponse {
+/** Returns the responder of a page of one file. Throws if the page states no Content-Security-Policy. */
+export function createFilePage(html: Buffer): () => HttpResponse {
   const policy = ownPolicy.exec(html.toString())?.[1];
-  if (policy === undefined) throw new Error('docs/verify.html states no Content-Security-Policy.');
+  if (policy === undefined) throw new Error('A page in docs/ states no Content-Security-Policy.');
   return () => pageResponse(html, policy);
 }
 

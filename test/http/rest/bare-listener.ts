@@ -51,8 +51,9 @@ export async function openBareListener(
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };
   const verifierPage = readPackaged('docs/verify.html');
+  const tryPage = readPackaged('docs/try.html');
   const openRoutes = createOpenRoutes({
-    ...{ openApi, version, readiness, verifierPage, notifications },
+    ...{ openApi, version, readiness, verifierPage, tryPage, notifications },
     ...{ ...nothingPublished, ...published },
   });
   const server = createPublicListener({

@@ -16,6 +16,7 @@ import { openBareListener } from './bare-listener.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const verifierPage = readFileSync(join(root, 'docs', 'verify.html'), 'utf8');
+const tryPage = readFileSync(join(root, 'docs', 'try.html'), 'utf8');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 let note: string | undefined = exampleCheckpoint();
@@ -53,6 +54,7 @@ const tile = Buffer.from([0, 0xff, 10]).toString();
 const routes = [
   ['/', ...html],
   ['/docs/errors', ...html],
+  ['/docs/try', ...html.slice(0, 3), tryPage],
   ['/log/', ...html],
   ['/verify', ...html.slice(0, 3), verifierPage],
   ['/openapi.yaml', 'application/yaml', 'no-store', undefined, 'openapi: 3.1.0'],
@@ -91,8 +93,8 @@ for (const [path, type, cache, origin, body] of routes) {
   });
 }
 
-test('a page loads nothing, cannot be framed, and sends no referrer', async () => {
-  for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
+test('a page loads nothing of other hosts, cannot be framed, and sends no referrer', async () => {
+  for (const path of ['/', '/docs/errors', '/docs/try', '/verify', '/log/']) {
     const { headers, text } = await ask(path);
     assert.equal(headers['x-content-type-options'], 'nosniff');
     assert.equal(headers['referrer-policy'], 'no-referrer');
@@ -102,9 +104,11 @@ test('a page loads nothing, cannot be framed, and sends no referrer', async () =
     assert.doesNotMatch(policy, /unsafe|http|\*/);
     assert.match(text, /^<!doctype html>\n<html lang="en">/);
   }
-  const [, stated] = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(verifierPage) ?? [];
-  const { headers } = await ask('/verify');
-  assert.equal(headers['content-security-policy'], `${stated}; frame-ancestors 'none'`);
+  for (const path of ['/docs/try', '/verify']) {
+    const { headers, text } = await ask(path);
+    const [, stated] = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text) ?? [];
+    assert.equal(headers['content-security-policy'], `${stated}; frame-ancestors 'none'`);
+  }
 });
 
 test('/docs/errors explains each error code, under the link of the error', async () => {
