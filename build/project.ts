@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
+import { guides } from '../src/http/rest/docs/guides.ts';
 
 /** The root folder of the project. */
 export const projectFolder: string = join(import.meta.dirname, '..');
@@ -10,6 +11,8 @@ export const packagedFiles: readonly string[] = [
   'docs/try.html',
   'docs/verify.html',
   'openapi.yaml',
+  ...guides.map(({ file }) => file),
+  ...globSync('docs/site/*', { cwd: projectFolder }).sort(),
   ...globSync('src/store/{sqlite,postgres}/migrations/{*.sql,meta/_journal.json}', {
     cwd: projectFolder,
   }).sort(),

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { exampleArtwork } from '../src/domain/example.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
-import { homePage } from '../src/http/rest/pages.ts';
+import { homePage } from '../src/http/rest/docs/site.ts';
 import { buildInfo } from '../src/packaging/build-info.ts';
 import { runHere } from './support/artseal.ts';
 import { openApi } from './support/openapi.ts';
@@ -80,13 +80,13 @@ test('the tests that SECURITY.md names exist', () => {
 const manual = [...['README.md', 'openapi.yaml'], ...globSync('docs/**/*.md', { cwd: root })];
 
 test('the examples have the price of the greeting and the demo', () => {
-  const home = ['the page at /', String(homePage().body).replaceAll('&quot;', '"')];
+  const home = ['the page at /docs/', String(homePage().main).replaceAll('&quot;', '"')];
   const texts = [home, ...manual.map((file) => [file, textOf(file)])];
   const prices = texts.flatMap(([file, text = '']) =>
     Array.from(text.matchAll(/\b(?:price|amount)\\?"?: ?(\d+)/g), ([, price]) => `${file} ${price}`),
   );
   assert.ok(prices.length > 10);
-  assert.ok(prices.some((price) => price.startsWith('the page at /')));
+  assert.ok(prices.some((price) => price.startsWith('the page at /docs/')));
   assert.deepEqual(
     prices.filter((price) => !price.endsWith(` ${exampleArtwork.price}`)),
     [],

@@ -3,7 +3,7 @@ import { type Config, faultsForServing, readConfig, settings } from '../config/c
 import { faultOf } from '../config/settings.ts';
 import { requiredOrigin } from '../evidence/log/publication.ts';
 import { missingOrigin, openRegistry, upgradeStore } from '../operations/registry.ts';
-import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
+import { licencesFile, readPackaged, scalarLicencesFile } from '../packaging/packaged-files.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { planUpgrade } from '../store/sqlite/upgrade.ts';
@@ -114,12 +114,11 @@ async function planOf({ database: place, dataDir }: Config) {
 export const licenses: Command = {
   usage: 'licenses',
   summary: 'print the licenses of third-party software',
-  details: ['In a checkout and in the npm package they are in the folders of node_modules.'],
+  details: ['In a checkout and in the npm package, most of them are in the folders of node_modules.'],
   run: async (_, { print }) => {
-    print(
-      isSea()
-        ? readPackaged(licencesFile).toString()
-        : 'They are in the folder of each package in node_modules.',
-    );
+    const ofPackages = isSea()
+      ? readPackaged(licencesFile).toString()
+      : 'They are in the folder of each package in node_modules. The API reference also contains:\n';
+    print(`${ofPackages}\n${readPackaged(scalarLicencesFile)}`);
   },
 };

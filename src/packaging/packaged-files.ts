@@ -12,6 +12,9 @@ export function readPackaged(path: string): Buffer {
 /** The file of the executable with the licences of third-party software. */
 export const licencesFile = 'licenses.txt';
 
+/** The licences of what the script of the API reference contains. */
+export const scalarLicencesFile = 'docs/site/scalar-licenses.txt';
+
 /** Starts a worker thread on a module, given by its path from the root of the project without extension. */
 export function startThread(module: string, options: WorkerOptions): Worker {
   if (!isSea()) {

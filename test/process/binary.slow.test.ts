@@ -5,6 +5,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync } from 'no
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { scalarVersion } from '../../src/http/rest/docs/reference.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -72,7 +73,7 @@ describe('the executable', { timeout: 300_000 }, () => {
 
   test('prints the licenses of its contents', async (t) => {
     const { stdout } = await run(executable, ['licenses'], emptyMachine(t));
-    for (const name of ['better-sqlite3', 'pg', 'pino', '@connectrpc/connect', 'node-.*']) {
+    for (const name of ['better-sqlite3', 'pg', 'pino', '@connectrpc/connect', 'node-.*', 'marked', 'vue']) {
       assert.match(stdout, new RegExp(`^${name} \\d.*: .`, 'm'));
     }
     assert.deepEqual(stdout.match(/^\S+ \S+: MIT\n\n-{80}$/gm), null, 'each with its text');
@@ -89,6 +90,9 @@ describe('the executable', { timeout: 300_000 }, () => {
       Buffer.from(await (await fetch(`${first.publicUrl}/openapi.yaml`)).arrayBuffer()),
       readFileSync(join(projectFolder, 'openapi.yaml')),
     );
+    const script = `docs/scalar-${scalarVersion}.js`;
+    for (const page of ['docs/', 'docs/evidence', 'docs/reference', 'docs/reference.json', script])
+      assert.equal((await fetch(`${first.publicUrl}/${page}`)).status, 200, page);
     await first.stop('SIGKILL');
     assert.deepEqual(readdirSync(machine.temporary), [], 'it leaves no file');
 

@@ -2,15 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
-import {
-  errorResponse,
-  errorsPath,
-  type HttpResponse,
-  jsonResponse,
-  jsonType,
-  readBody,
-} from './http-message.ts';
-import { createFilePage, errorsPage, homePage, logPage } from './pages.ts';
+import { createLayout, type ReadFile } from './docs/layout.ts';
+import { createSite, homePath, type Responder } from './docs/site.ts';
+import { errorResponse, type HttpResponse, jsonResponse, jsonType, readBody } from './http-message.ts';
+import { createFilePage, logPage } from './pages.ts';
 
 /** The dependencies of the open routes. */
 export interface OpenRouteDependencies {
@@ -27,10 +22,8 @@ export interface OpenRouteDependencies {
   readonly readiness: Pick<Readiness, 'check'>;
   readonly log: PublicLog;
   readonly evidence: SharedEvidence;
-  /** docs/verify.html. */
-  readonly verifierPage: Buffer;
-  /** docs/try.html. */
-  readonly tryPage: Buffer;
+  /** Reads the files that pages are made of. */
+  readonly readFile: ReadFile;
   readonly notifications: Notifications;
 }
 
@@ -74,7 +67,7 @@ interface OpenRoute {
   /** Headers of all its responses, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Throws ApiError. */
-  respond(): HttpResponse | Promise<HttpResponse>;
+  readonly respond: Responder;
 }
 
 /** The path of evidence links; the token follows. */
@@ -83,6 +76,9 @@ export const linkPath = '/evidence/';
 const notificationPath = '/payment/notifications';
 const probes: readonly string[] = ['/healthz', '/readyz'];
 const methods = ['GET', 'HEAD'];
+
+/** The name of all pages of the documentation in log and metrics. */
+const docsOperation = '/docs';
 
 /** Lets a page of any site read the log. */
 const forBrowsers = { 'Access-Control-Allow-Origin': '*' };
@@ -94,11 +90,12 @@ const immutable = {
 };
 
 /**
- * The routes without signature: the OpenAPI document, health and version, the evidence log, links to evidence, and notifications
- * of the payment provider.
+ * The routes without signature: the documentation, health and version, the evidence log, links to evidence, and notifications of
+ * the payment provider.
  */
 export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoutes {
-  const { openApi, version, readiness, log, evidence, verifierPage, tryPage, notifications } = dependencies;
+  const { openApi, version, readiness, log, evidence, readFile, notifications } = dependencies;
+  const layout = createLayout(readFile);
 
   async function ready(): Promise<HttpResponse> {
     const faults = await readiness.check();
@@ -108,26 +105,34 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     throw unavailable(`Not ready: ${failing.join(', ')}.`);
   }
 
-  const responders = new Map<string, OpenRoute['respond']>([
-    ['/', homePage],
+  const redirect = (status: number, path: string) => () => ({
+    status,
+    headers: { Location: path },
+    body: '',
+  });
+  const site = createSite(readFile, layout);
+  const routes = new Map<string, OpenRoute>(
+    site.map(([path, respond]) => [path, { operation: docsOperation, respond }]),
+  );
+  const others: readonly (readonly [string, Responder])[] = [
+    ['/', redirect(302, homePath)],
+    ['/docs', redirect(308, homePath)],
     [
       '/openapi.yaml',
       () => ({ status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi }),
     ],
-    [errorsPath, errorsPage],
-    ['/docs/try', createFilePage(tryPage)],
-    ['/verify', createFilePage(verifierPage)],
-    ['/log', () => ({ status: 308, headers: { Location: '/log/' }, body: '' })],
-    ['/log/', () => logPage(log.verifierKeys(), log.checkpoint())],
+    ['/docs/try', createFilePage(readFile('docs/try.html'))],
+    ['/verify', createFilePage(readFile('docs/verify.html'))],
+    ['/log', redirect(308, '/log/')],
+    ['/log/', () => layout(logPage(log.verifierKeys(), log.checkpoint()))],
     ['/healthz', () => jsonResponse(200, { status: 'ok' })],
     ['/readyz', ready],
     ['/version', () => jsonResponse(200, version)],
-  ]);
+  ];
+  for (const [path, respond] of others) routes.set(path, { operation: path, respond });
 
   function routeOf(path: string): OpenRoute | undefined {
-    const respond = responders.get(path);
-    if (respond !== undefined) return { operation: path, respond };
-    return logRoute(path, log) ?? evidenceRoute(path, evidence);
+    return routes.get(path) ?? logRoute(path, log) ?? evidenceRoute(path, evidence) ?? unknownPage(path);
   }
 
   return (request, event) => {
@@ -148,17 +153,18 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
 }
 
 async function respondTo(
-  { method = '', url = '' }: IncomingMessage,
+  request: IncomingMessage,
   event: RequestEvent,
   { headers, respond }: OpenRoute,
 ): Promise<HttpResponse> {
+  const { method = '', url = '' } = request;
   let response: HttpResponse;
   try {
     if (!methods.includes(method)) {
       throw new ApiError('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
     }
     if (/\?./.test(url)) throw new ApiError('VALIDATION_FAILED', 'This route takes no query parameters.');
-    response = await respond();
+    response = await respond(request);
   } catch (error) {
     event.apiError = toApiError(error);
     response = errorResponse(event.apiError, event.requestId);
@@ -227,6 +233,15 @@ function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute | undefi
     };
   };
   return { operation: '/evidence', mayBeUnavailable: true, respond };
+}
+
+/** The route of a page that does not exist; undefined for a path that is not below /docs/. */
+function unknownPage(path: string): OpenRoute | undefined {
+  if (!path.startsWith(homePath)) return undefined;
+  const respond = () => {
+    throw new ApiError('NOT_FOUND', `There is no such page; ${homePath} lists them all.`);
+  };
+  return { operation: docsOperation, respond };
 }
 
 function textResponse(body: string | undefined): HttpResponse {

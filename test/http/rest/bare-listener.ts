@@ -50,10 +50,8 @@ export async function openBareListener(
   const notifications = { method: 'POST', take: async () => {} } as const;
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };
-  const verifierPage = readPackaged('docs/verify.html');
-  const tryPage = readPackaged('docs/try.html');
   const openRoutes = createOpenRoutes({
-    ...{ openApi, version, readiness, verifierPage, tryPage, notifications },
+    ...{ openApi, version, readiness, readFile: readPackaged, notifications },
     ...{ ...nothingPublished, ...published },
   });
   const server = createPublicListener({
