@@ -19,6 +19,8 @@ const pin = byId('pin', HTMLTextAreaElement);
 const verdict = byId('verdict', HTMLElement);
 const result = byId('result', HTMLElement);
 
+// A copy on disk has no service to lead back to.
+byId('service', HTMLElement).hidden = location.protocol === 'file:';
 onFile('bundle', takeBundle);
 onFile('key-file', takeKey);
 onFile('pin-file', takePin);

@@ -265,6 +265,13 @@ test('served: /verify proves bundles of the service over plain HTTP, and request
   assert.match(verdict, new RegExp(`^Proven: the filing ${filingNo} is in the log artseal\\.invalid/`));
   assert.match(await verdictOn(page, files.author), /^Not proven: the record/);
   assertQuiet(page, url);
+  const link = 'document.getElementById("service").checkVisibility()';
+  assert.equal(await page.value(link), true);
+  assert.equal(
+    await (await open(fromDisk)).value(link),
+    false,
+    'a copy on disk has no service to lead back to',
+  );
 
   const log = await open(`${service.publicUrl}/log/`);
   assert.match(await log.value('document.title'), /^Evidence log artseal\.invalid\//);
