@@ -8,8 +8,11 @@ import {
   durationBoundsS,
 } from '../lib/distribution.ts';
 
+/** The listeners: of the public API, of the internal API, and of the admin socket. */
+export const listenerNames = ['public', 'internal', 'admin'] as const;
+
 /** The listener that takes a call. */
-export type ListenerName = 'public' | 'internal' | 'admin';
+export type ListenerName = (typeof listenerNames)[number];
 
 /** The trace span of a call. */
 export interface CallSpan {
@@ -90,18 +93,22 @@ export interface CallTracer {
   begin(listener: ListenerName, headers: TraceHeaders): CallSpan;
 }
 
-/** Where calls are logged, counted and traced. */
+/** Where calls are logged, counted, kept and traced. */
 export interface Observers {
   readonly log: Logger;
   readonly metrics: CallMetrics;
+  readonly requests: {
+    /** Keeps a call that ended with an HTTP status; 0 if no response was sent. */
+    add(listener: ListenerName, event: RequestEvent, status: number, elapsedMs: number): void;
+  };
   /** Undefined if calls are not traced. */
   readonly tracer?: CallTracer | undefined;
 }
 
-/** Observes every call of one listener: log line, metrics and span. */
+/** Observes every call of one listener: log line, metrics, recent requests and span. */
 export type CallObserver = ReturnType<typeof createCallObserver>;
 
-export function createCallObserver(listener: ListenerName, { log, metrics, tracer }: Observers) {
+export function createCallObserver(listener: ListenerName, { log, metrics, requests, tracer }: Observers) {
   return {
     /** Begins a call from a client address. `headers` is undefined if they could not be parsed. */
     begin: (client: string | undefined, headers?: TraceHeaders): RequestEvent => ({
@@ -109,14 +116,16 @@ export function createCallObserver(listener: ListenerName, { log, metrics, trace
       client,
       span: headers === undefined ? undefined : tracer?.begin(listener, headers),
     }),
-    /** Logs a finished call, counts it and ends its span. A status of 0 means that no response was sent. */
+    /** Logs a finished call, counts it, keeps it among the recent ones and ends its span. A status of 0 means that no response was sent. */
     end: (event: RequestEvent, status: number, elapsedMs: number): void => {
       logCall(log, event, status, elapsedMs);
       const { operation, apiError, isProbe, span } = event;
       const end = apiError?.reason ?? 'OK';
       metrics.add(listener, operation, end, elapsedMs / 1_000);
       // Probes arrive every few seconds. A span that is not ended is not exported.
-      if (!isProbe) span?.end(event, status);
+      if (isProbe) return;
+      requests.add(listener, event, status, elapsedMs);
+      span?.end(event, status);
     },
   };
 }

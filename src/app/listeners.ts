@@ -51,9 +51,9 @@ export type ListenerAddresses = Awaited<ReturnType<ReturnType<typeof createListe
 export function createListeners(start: Start, core: Core, parts: CallParts) {
   const { config, clock, log, traces } = start;
   const { calls, callMetrics, readiness, clientOf, openCalls, tls } = parts;
-  const { dispatcher, notifications, publicLog, sharedEvidence } = core.service;
+  const { dispatcher, notifications, publicLog, sharedEvidence, recentRequests } = core.service;
   const { services } = dispatcher;
-  const observers = { log, metrics: callMetrics, tracer: traces };
+  const observers = { log, metrics: callMetrics, requests: recentRequests, tracer: traces };
   const draining = new AbortController();
   const { version, commit = '' } = buildInfo;
   const publicListener = createPublicListener({

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { createDispatcher } from '../api/operation.ts';
+import { createRecentRequests } from '../api/recent-requests.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
 import type { ProcessParts, ServiceDependencies } from '../api/services/dependencies.ts';
@@ -68,6 +69,7 @@ export function createService(parts: ServiceParts) {
   const bundles = createBundles(publication);
   const feed = createFeed(store, clock);
   const polls = createPolls();
+  const recentRequests = createRecentRequests(store, clock);
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
   const targets = { ...parts.webhooks, policy: createAddressPolicy(parts.webhooks.networks) };
@@ -87,7 +89,7 @@ export function createService(parts: ServiceParts) {
   });
   const dependencies: ServiceDependencies = {
     ...{ ...parts, now, timestamp, paging, reconciler, bundles, linkTokens, linkPath, feed, polls, idKey },
-    attempt,
+    ...{ attempt, recentRequests },
     executeApart: execute,
     nowS: () => Math.floor(clock.nowMs() / 1_000),
     timestampS: (atS) => (typeof atS === 'number' ? timestamp(atS * 1_000) : ''),
@@ -111,6 +113,8 @@ export function createService(parts: ServiceParts) {
       createMaintenanceService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock }),
+    /** Where the listeners keep their calls. */
+    recentRequests,
     /** The public part of the evidence log. */
     publicLog: {
       checkpoint: () => publication.current()?.note,

@@ -30,6 +30,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Manage orders and records': {
     party: async () => (await import('./party.ts')).party,
     escrow: async () => (await import('./escrow.ts')).escrow,
+    requests: async () => (await import('./history.ts')).requests,
     events: async () => (await import('./history.ts')).events,
     webhooks: async () => (await import('./webhooks.ts')).webhooks,
     retention: async () => (await import('./retention.ts')).retention,

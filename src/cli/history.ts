@@ -4,11 +4,14 @@ import {
   type ListAllEventsResponse_Entry as Entry,
   type ListAllEventsRequest,
   type ListAllEventsResponse,
+  type RequestEntry,
+  RequestEntry_Api,
 } from '../../gen/artseal/v1/admin_pb.ts';
+import { oneOf } from '../config/settings.ts';
 import { parseCount, wholeNumber } from '../config/values.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { type Command, firstOf, readFlag, UsageError } from './command.ts';
-import { type CallSession, calls, present, sinceOf } from './session.ts';
+import { type CallSession, calls, itemsOf, type PageFields, present, sinceOf, wordIn } from './session.ts';
 
 /** `artseal events` */
 export const events: Command = {
@@ -61,6 +64,49 @@ function showEvent(entry: Entry, session: CallSession): void {
   const subject = [filingNo, escrowId, state, keyId, month, part, webhookId].filter((word) => word).join(' ');
   const columns = [String(position).padStart(8), at, type.padEnd(22), platform, `#${sequence}`, subject];
   session.show({ position, platform, ...event, sequence }, columns.join('  '));
+}
+
+const apis = ['PUBLIC', 'INTERNAL', 'ADMIN'] as const;
+
+/** `artseal requests` */
+export const requests: Command = {
+  usage:
+    'requests [--platform NAME] [--api PUBLIC|INTERNAL|ADMIN] [--request-id ID] [--failed] [--limit N] [--json]',
+  summary: 'list the last calls that the running server answered or rejected',
+  details: [
+    'Lists the newest first: when it ended, HTTP status, error code, duration, API, caller, operation and request id.',
+    'The server keeps the last 10,000 calls in memory, without headers and bodies; a restart forgets them.',
+    '--platform    lists the calls of one platform or internal system. A ? after the name: the call claims a key of the',
+    '              platform, but was rejected before the server verified its signature.',
+    '--api         lists the calls of the public API, of the internal API, or of the admin socket.',
+    '--request-id  lists the call whose response had this X-Request-Id.',
+    '--failed      lists only calls that returned an error.',
+    '--limit       lists at most N calls.',
+  ],
+  ...calls(async (session) => {
+    const { words, client } = session;
+    const limit = readFlag(words, 'limit', parseCount);
+    const filter = {
+      platform: words.text('platform') ?? '',
+      api: RequestEntry_Api[readFlag(words, 'api', oneOf(apis)) ?? 'API_UNSPECIFIED'],
+      requestId: words.text('request-id') ?? '',
+      failed: words.has('failed'),
+    };
+    const read = (page: PageFields) => client(AdminService).listRequests({ ...filter, ...page });
+    const found = itemsOf<'requests', RequestEntry>('requests', read);
+    for await (const request of firstOf(found, limit)) showRequest(request, session);
+  }),
+};
+
+function showRequest({ $typeName: _, ...found }: RequestEntry, { show }: CallSession): void {
+  const { requestId, at, httpStatus, reason, durationMs, operation, authenticated } = found;
+  const api = wordIn(RequestEntry_Api, found.api);
+  const caller = authenticated ? found.caller : `${found.caller}?`;
+  const columns = [
+    ...[at, String(httpStatus).padStart(3), (reason || 'OK').padEnd(22), `${durationMs} ms`.padStart(9)],
+    ...[api.padEnd(8), caller, operation || '-', requestId],
+  ];
+  show({ ...found, api }, columns.join('  '));
 }
 
 /** `artseal audit-log` */

@@ -38,7 +38,7 @@ export interface CallSession extends Omit<Output, 'showProgress'> {
 }
 
 /** The part of a list request that selects a page. */
-type PageFields = { readonly pageSize: number; readonly pageToken: string };
+export type PageFields = { readonly pageSize: number; readonly pageToken: string };
 
 /** Reads a page of a list, whose items are the member `Name`. */
 type ReadPage<Name extends string, Item> = (

@@ -400,6 +400,7 @@ test('the choices of usage lines are completed, and no name of a value', async (
       'unlimited',
       'none',
       'BUYER SELLER',
+      'PUBLIC INTERNAL ADMIN',
       'ENABLED DISABLED',
       'PENDING WAITING DELIVERED FAILED',
     ]),

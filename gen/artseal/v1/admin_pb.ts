@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSL+AQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cxIXCgpmaWxpbmdfY2FwGAUgASgDSAGIAQEiOwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACQhAKDl9tb250aGx5X3F1b3RhQg0KC19maWxpbmdfY2FwIoQCCgVQYXJ0eRIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRI4Cgxwcm92aWRlcl9pZHMYBCADKAsyIi5hcnRzZWFsLnYxLlBhcnR5LlByb3ZpZGVySWRzRW50cnkSEAoIYWRkZWRfYXQYBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEgkKBUJVWUVSEAESCgoGU0VMTEVSEAIivQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQFCEAoOX21vbnRobHlfcXVvdGFCDQoLX2ZpbGluZ19jYXAiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSLbAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQESFQoNbm9fZmlsaW5nX2NhcBgHIAEoCEIQCg5fbW9udGhseV9xdW90YUINCgtfZmlsaW5nX2NhcCJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIuEBCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSQgoMcHJvdmlkZXJfaWRzGAQgAygLMiwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QuUHJvdmlkZXJJZHNFbnRyeRIOCgZyZWFzb24YBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKEEFkZFBhcnR5UmVzcG9uc2USIAoFcGFydHkYASABKAsyES5hcnRzZWFsLnYxLlBhcnR5ImwKElJlbW92ZVBhcnR5UmVxdWVzdBIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiNwoTUmVtb3ZlUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkicQoSTGlzdFBhcnRpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmNhbGxlchgDIAEoCRIkCgRyb2xlGAQgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlIlIKE0xpc3RQYXJ0aWVzUmVzcG9uc2USIgoHcGFydGllcxgBIAMoCzIRLmFydHNlYWwudjEuUGFydHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BCg1JbXBvcnRlZFBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEkAKDHByb3ZpZGVyX2lkcxgEIAMoCzIqLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eS5Qcm92aWRlcklkc0VudHJ5GjIKEFByb3ZpZGVySWRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJjChRJbXBvcnRQYXJ0aWVzUmVxdWVzdBIqCgdwYXJ0aWVzGAEgAygLMhkuYXJ0c2VhbC52MS5JbXBvcnRlZFBhcnR5Eg8KB2RyeV9ydW4YAiABKAgSDgoGcmVhc29uGAMgASgJIksKFUltcG9ydFBhcnRpZXNSZXNwb25zZRINCgVhZGRlZBgBIAEoBRIQCghyZXBsYWNlZBgCIAEoBRIRCgl1bmNoYW5nZWQYAyABKAUiMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSKtAQoQR2V0VXNhZ2VSZXNwb25zZRIOCgZjYWxsZXIYASABKAkSDQoFbW9udGgYAiABKAkSDQoFY2FsbHMYAyABKAMSGgoNbW9udGhseV9xdW90YRgEIAEoA0gAiAEBEhYKCXJlbWFpbmluZxgFIAEoA0gBiAEBEhcKD2ZpbGluZ3NfaW5feWVhchgGIAEoA0IQCg5fbW9udGhseV9xdW90YUIMCgpfcmVtYWluaW5nIoMBCgpBdWRpdEVudHJ5EgoKAmlkGAEgASgDEgoKAmF0GAIgASgJEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIOCgZiZWZvcmUYByABKAkSDQoFYWZ0ZXIYCCABKAkiSwoTTGlzdEF1ZGl0TG9nUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRINCgVzaW5jZRgDIAEoCSJYChRMaXN0QXVkaXRMb2dSZXNwb25zZRInCgdlbnRyaWVzGAEgAygLMhYuYXJ0c2VhbC52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKpAwoFVG9rZW4SEAoIdG9rZW5faWQYASABKAkSDAoEbmFtZRgCIAEoCRInCgZzY29wZXMYAyADKA4yFy5hcnRzZWFsLnYxLlRva2VuLlNjb3BlEhAKCHBsYXRmb3JtGAQgASgJEigKBnN0YXR1cxgFIAEoDjIYLmFydHNlYWwudjEuVG9rZW4uU3RhdHVzEhIKCmNyZWF0ZWRfYXQYBiABKAkSEgoKZXhwaXJlc19hdBgHIAEoCRISCgpyZXZva2VkX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzImIKBVNjb3BlEhUKEVNDT1BFX1VOU1BFQ0lGSUVEEAASCAoEUkVBRBABEggKBEZJTEUQAhIKCgZFU0NST1cQAxILCgdXRUJIT09LEAQSCAoETElOSxAFEgsKB09QRVJBVEUQBiJFCgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCQoFVkFMSUQQARILCgdFWFBJUkVEEAISCwoHUkVWT0tFRBADIoEBChJDcmVhdGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRInCgZzY29wZXMYAiADKA4yFy5hcnRzZWFsLnYxLlRva2VuLlNjb3BlEhAKCHBsYXRmb3JtGAMgASgJEhIKCmV4cGlyZXNfYXQYBCABKAkSDgoGcmVhc29uGAUgASgJIkUKE0NyZWF0ZVRva2VuUmVzcG9uc2USIAoFdG9rZW4YASABKAsyES5hcnRzZWFsLnYxLlRva2VuEgwKBHRleHQYAiABKAkiOgoRTGlzdFRva2Vuc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUAoSTGlzdFRva2Vuc1Jlc3BvbnNlEiEKBnRva2VucxgBIAMoCzIRLmFydHNlYWwudjEuVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjYKElJldm9rZVRva2VuUmVxdWVzdBIQCgh0b2tlbl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiNwoTUmV2b2tlVG9rZW5SZXNwb25zZRIgCgV0b2tlbhgBIAEoCzIRLmFydHNlYWwudjEuVG9rZW4iVQoUTGlzdEFsbEV2ZW50c1JlcXVlc3QSEAoIcGxhdGZvcm0YASABKAkSEgoFYWZ0ZXIYAiABKANIAIgBARINCgVzaW5jZRgDIAEoCUIICgZfYWZ0ZXIirgEKFUxpc3RBbGxFdmVudHNSZXNwb25zZRI4CgdlbnRyaWVzGAEgAygLMicuYXJ0c2VhbC52MS5MaXN0QWxsRXZlbnRzUmVzcG9uc2UuRW50cnkSDAoEbmV4dBgCIAEoAxpNCgVFbnRyeRIgCgVldmVudBgBIAEoCzIRLmFydHNlYWwudjEuRXZlbnQSEAoIcGxhdGZvcm0YAiABKAkSEAoIcG9zaXRpb24YAyABKAMijgEKFkxpc3RBbGxXZWJob29rc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEAoIcGxhdGZvcm0YAyABKAkSKgoGc3RhdHVzGAQgASgOMhouYXJ0c2VhbC52MS5XZWJob29rLlN0YXR1cxIPCgdmYWlsaW5nGAUgASgIIlkKF0xpc3RBbGxXZWJob29rc1Jlc3BvbnNlEiUKCHdlYmhvb2tzGAEgAygLMhMuYXJ0c2VhbC52MS5XZWJob29rEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJpChdTZXRXZWJob29rU3RhdHVzUmVxdWVzdBISCgp3ZWJob29rX2lkGAEgASgJEioKBnN0YXR1cxgCIAEoDjIaLmFydHNlYWwudjEuV2ViaG9vay5TdGF0dXMSDgoGcmVhc29uGAMgASgJIkAKGFNldFdlYmhvb2tTdGF0dXNSZXNwb25zZRIkCgd3ZWJob29rGAEgASgLMhMuYXJ0c2VhbC52MS5XZWJob29rIjoKFFJlbW92ZVdlYmhvb2tSZXF1ZXN0EhIKCndlYmhvb2tfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIhcKFVJlbW92ZVdlYmhvb2tSZXNwb25zZSJ+ChZSZWRlbGl2ZXJFdmVudHNSZXF1ZXN0EhIKCndlYmhvb2tfaWQYASABKAkSFQoIc2VxdWVuY2UYAiABKANIAIgBARISCgVzaW5jZRgDIAEoCUgBiAEBEg4KBnJlYXNvbhgEIAEoCUILCglfc2VxdWVuY2VCCAoGX3NpbmNlIigKF1JlZGVsaXZlckV2ZW50c1Jlc3BvbnNlEg0KBWNvdW50GAEgASgFIk8KE0xpc3RBbGxMaW5rc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEQoJZmlsaW5nX25vGAMgASgJIlgKFExpc3RBbGxMaW5rc1Jlc3BvbnNlEicKBWxpbmtzGAEgAygLMhguYXJ0c2VhbC52MS5FdmlkZW5jZUxpbmsSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjQKEVJldm9rZUxpbmtSZXF1ZXN0Eg8KB2xpbmtfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIk8KElJldm9rZUxpbmtSZXNwb25zZRImCgRsaW5rGAEgASgLMhguYXJ0c2VhbC52MS5FdmlkZW5jZUxpbmsSEQoJZmlsaW5nX25vGAIgASgJMq8SCgxBZG1pblNlcnZpY2USSAoJQ3JlYXRlS2V5EhwuYXJ0c2VhbC52MS5DcmVhdGVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5DcmVhdGVLZXlSZXNwb25zZRJKCghMaXN0S2V5cxIbLmFydHNlYWwudjEuTGlzdEtleXNSZXF1ZXN0GhwuYXJ0c2VhbC52MS5MaXN0S2V5c1Jlc3BvbnNlIgOQAgESSAoJUm90YXRlS2V5EhwuYXJ0c2VhbC52MS5Sb3RhdGVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5Sb3RhdGVLZXlSZXNwb25zZRJLCgpTdXNwZW5kS2V5Eh0uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVxdWVzdBoeLmFydHNlYWwudjEuU3VzcGVuZEtleVJlc3BvbnNlEkgKCVJlc3VtZUtleRIcLmFydHNlYWwudjEuUmVzdW1lS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmVzdW1lS2V5UmVzcG9uc2USSAoJUmV2b2tlS2V5EhwuYXJ0c2VhbC52MS5SZXZva2VLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXZva2VLZXlSZXNwb25zZRJZCg1MaXN0UGxhdGZvcm1zEiAuYXJ0c2VhbC52MS5MaXN0UGxhdGZvcm1zUmVxdWVzdBohLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1Jlc3BvbnNlIgOQAgESUwoLR2V0UGxhdGZvcm0SHi5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVxdWVzdBofLmFydHNlYWwudjEuR2V0UGxhdGZvcm1SZXNwb25zZSIDkAIBElcKDlVwZGF0ZVBsYXRmb3JtEiEuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlcXVlc3QaIi5hcnRzZWFsLnYxLlVwZGF0ZVBsYXRmb3JtUmVzcG9uc2USWgoPU3VzcGVuZFBsYXRmb3JtEiIuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXF1ZXN0GiMuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXNwb25zZRJXCg5SZXN1bWVQbGF0Zm9ybRIhLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEk0KCUxpc3RVc2FnZRIcLmFydHNlYWwudjEuTGlzdFVzYWdlUmVxdWVzdBodLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UiA5ACARJFCghBZGRQYXJ0eRIbLmFydHNlYWwudjEuQWRkUGFydHlSZXF1ZXN0GhwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlc3BvbnNlEk4KC1JlbW92ZVBhcnR5Eh4uYXJ0c2VhbC52MS5SZW1vdmVQYXJ0eVJlcXVlc3QaHy5hcnRzZWFsLnYxLlJlbW92ZVBhcnR5UmVzcG9uc2USUwoLTGlzdFBhcnRpZXMSHi5hcnRzZWFsLnYxLkxpc3RQYXJ0aWVzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdFBhcnRpZXNSZXNwb25zZSIDkAIBEl0KDUltcG9ydFBhcnRpZXMSIC5hcnRzZWFsLnYxLkltcG9ydFBhcnRpZXNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5JbXBvcnRQYXJ0aWVzUmVzcG9uc2UiB6C1GICAgAISSgoIR2V0VXNhZ2USGy5hcnRzZWFsLnYxLkdldFVzYWdlUmVxdWVzdBocLmFydHNlYWwudjEuR2V0VXNhZ2VSZXNwb25zZSIDkAIBElYKDExpc3RBdWRpdExvZxIfLmFydHNlYWwudjEuTGlzdEF1ZGl0TG9nUmVxdWVzdBogLmFydHNlYWwudjEuTGlzdEF1ZGl0TG9nUmVzcG9uc2UiA5ACARJOCgtDcmVhdGVUb2tlbhIeLmFydHNlYWwudjEuQ3JlYXRlVG9rZW5SZXF1ZXN0Gh8uYXJ0c2VhbC52MS5DcmVhdGVUb2tlblJlc3BvbnNlElAKCkxpc3RUb2tlbnMSHS5hcnRzZWFsLnYxLkxpc3RUb2tlbnNSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5MaXN0VG9rZW5zUmVzcG9uc2UiA5ACARJOCgtSZXZva2VUb2tlbhIeLmFydHNlYWwudjEuUmV2b2tlVG9rZW5SZXF1ZXN0Gh8uYXJ0c2VhbC52MS5SZXZva2VUb2tlblJlc3BvbnNlElkKDUxpc3RBbGxFdmVudHMSIC5hcnRzZWFsLnYxLkxpc3RBbGxFdmVudHNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5MaXN0QWxsRXZlbnRzUmVzcG9uc2UiA5ACARJfCg9MaXN0QWxsV2ViaG9va3MSIi5hcnRzZWFsLnYxLkxpc3RBbGxXZWJob29rc1JlcXVlc3QaIy5hcnRzZWFsLnYxLkxpc3RBbGxXZWJob29rc1Jlc3BvbnNlIgOQAgESXQoQU2V0V2ViaG9va1N0YXR1cxIjLmFydHNlYWwudjEuU2V0V2ViaG9va1N0YXR1c1JlcXVlc3QaJC5hcnRzZWFsLnYxLlNldFdlYmhvb2tTdGF0dXNSZXNwb25zZRJUCg1SZW1vdmVXZWJob29rEiAuYXJ0c2VhbC52MS5SZW1vdmVXZWJob29rUmVxdWVzdBohLmFydHNlYWwudjEuUmVtb3ZlV2ViaG9va1Jlc3BvbnNlEloKD1JlZGVsaXZlckV2ZW50cxIiLmFydHNlYWwudjEuUmVkZWxpdmVyRXZlbnRzUmVxdWVzdBojLmFydHNlYWwudjEuUmVkZWxpdmVyRXZlbnRzUmVzcG9uc2USVgoMTGlzdEFsbExpbmtzEh8uYXJ0c2VhbC52MS5MaXN0QWxsTGlua3NSZXF1ZXN0GiAuYXJ0c2VhbC52MS5MaXN0QWxsTGlua3NSZXNwb25zZSIDkAIBEksKClJldm9rZUxpbmsSHS5hcnRzZWFsLnYxLlJldm9rZUxpbmtSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5SZXZva2VMaW5rUmVzcG9uc2VCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_artseal_v1_event, file_artseal_v1_evidence, file_artseal_v1_options, file_artseal_v1_webhook]);
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSL+AQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cxIXCgpmaWxpbmdfY2FwGAUgASgDSAGIAQEiOwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACQhAKDl9tb250aGx5X3F1b3RhQg0KC19maWxpbmdfY2FwIoQCCgVQYXJ0eRIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRI4Cgxwcm92aWRlcl9pZHMYBCADKAsyIi5hcnRzZWFsLnYxLlBhcnR5LlByb3ZpZGVySWRzRW50cnkSEAoIYWRkZWRfYXQYBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjMKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEgkKBUJVWUVSEAESCgoGU0VMTEVSEAIivQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQFCEAoOX21vbnRobHlfcXVvdGFCDQoLX2ZpbGluZ19jYXAiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSLbAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCRIXCgpmaWxpbmdfY2FwGAYgASgDSAGIAQESFQoNbm9fZmlsaW5nX2NhcBgHIAEoCEIQCg5fbW9udGhseV9xdW90YUINCgtfZmlsaW5nX2NhcCJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIuEBCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSQgoMcHJvdmlkZXJfaWRzGAQgAygLMiwuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QuUHJvdmlkZXJJZHNFbnRyeRIOCgZyZWFzb24YBSABKAkaMgoQUHJvdmlkZXJJZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKEEFkZFBhcnR5UmVzcG9uc2USIAoFcGFydHkYASABKAsyES5hcnRzZWFsLnYxLlBhcnR5ImwKElJlbW92ZVBhcnR5UmVxdWVzdBIOCgZjYWxsZXIYASABKAkSJAoEcm9sZRgCIAEoDjIWLmFydHNlYWwudjEuUGFydHkuUm9sZRIQCghwYXJ0eV9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiNwoTUmVtb3ZlUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkicQoSTGlzdFBhcnRpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmNhbGxlchgDIAEoCRIkCgRyb2xlGAQgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlIlIKE0xpc3RQYXJ0aWVzUmVzcG9uc2USIgoHcGFydGllcxgBIAMoCzIRLmFydHNlYWwudjEuUGFydHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BCg1JbXBvcnRlZFBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEkAKDHByb3ZpZGVyX2lkcxgEIAMoCzIqLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eS5Qcm92aWRlcklkc0VudHJ5GjIKEFByb3ZpZGVySWRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJjChRJbXBvcnRQYXJ0aWVzUmVxdWVzdBIqCgdwYXJ0aWVzGAEgAygLMhkuYXJ0c2VhbC52MS5JbXBvcnRlZFBhcnR5Eg8KB2RyeV9ydW4YAiABKAgSDgoGcmVhc29uGAMgASgJIksKFUltcG9ydFBhcnRpZXNSZXNwb25zZRINCgVhZGRlZBgBIAEoBRIQCghyZXBsYWNlZBgCIAEoBRIRCgl1bmNoYW5nZWQYAyABKAUiMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSKtAQoQR2V0VXNhZ2VSZXNwb25zZRIOCgZjYWxsZXIYASABKAkSDQoFbW9udGgYAiABKAkSDQoFY2FsbHMYAyABKAMSGgoNbW9udGhseV9xdW90YRgEIAEoA0gAiAEBEhYKCXJlbWFpbmluZxgFIAEoA0gBiAEBEhcKD2ZpbGluZ3NfaW5feWVhchgGIAEoA0IQCg5fbW9udGhseV9xdW90YUIMCgpfcmVtYWluaW5nIoMBCgpBdWRpdEVudHJ5EgoKAmlkGAEgASgDEgoKAmF0GAIgASgJEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIOCgZiZWZvcmUYByABKAkSDQoFYWZ0ZXIYCCABKAkiSwoTTGlzdEF1ZGl0TG9nUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRINCgVzaW5jZRgDIAEoCSJYChRMaXN0QXVkaXRMb2dSZXNwb25zZRInCgdlbnRyaWVzGAEgAygLMhYuYXJ0c2VhbC52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKOAgoMUmVxdWVzdEVudHJ5EhIKCnJlcXVlc3RfaWQYASABKAkSCgoCYXQYAiABKAkSDgoGY2FsbGVyGAMgASgJEhUKDWF1dGhlbnRpY2F0ZWQYBCABKAgSKQoDYXBpGAUgASgOMhwuYXJ0c2VhbC52MS5SZXF1ZXN0RW50cnkuQXBpEhEKCW9wZXJhdGlvbhgGIAEoCRITCgtodHRwX3N0YXR1cxgHIAEoBRIOCgZyZWFzb24YCCABKAkSEwoLZHVyYXRpb25fbXMYCSABKAEiPwoDQXBpEhMKD0FQSV9VTlNQRUNJRklFRBAAEgoKBlBVQkxJQxABEgwKCElOVEVSTkFMEAISCQoFQURNSU4QAyKdAQoTTGlzdFJlcXVlc3RzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIQCghwbGF0Zm9ybRgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEg4KBmZhaWxlZBgFIAEoCBIpCgNhcGkYBiABKA4yHC5hcnRzZWFsLnYxLlJlcXVlc3RFbnRyeS5BcGkiWwoUTGlzdFJlcXVlc3RzUmVzcG9uc2USKgoIcmVxdWVzdHMYASADKAsyGC5hcnRzZWFsLnYxLlJlcXVlc3RFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqQMKBVRva2VuEhAKCHRva2VuX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSJwoGc2NvcGVzGAMgAygOMhcuYXJ0c2VhbC52MS5Ub2tlbi5TY29wZRIQCghwbGF0Zm9ybRgEIAEoCRIoCgZzdGF0dXMYBSABKA4yGC5hcnRzZWFsLnYxLlRva2VuLlN0YXR1cxISCgpjcmVhdGVkX2F0GAYgASgJEhIKCmV4cGlyZXNfYXQYByABKAkSEgoKcmV2b2tlZF9hdBgIIAEoCRI0Cg9wbGF0Zm9ybV9zdGF0dXMYCSABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyJiCgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEggKBFJFQUQQARIICgRGSUxFEAISCgoGRVNDUk9XEAMSCwoHV0VCSE9PSxAEEggKBExJTksQBRILCgdPUEVSQVRFEAYiRQoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgkKBVZBTElEEAESCwoHRVhQSVJFRBACEgsKB1JFVk9LRUQQAyKBAQoSQ3JlYXRlVG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSJwoGc2NvcGVzGAIgAygOMhcuYXJ0c2VhbC52MS5Ub2tlbi5TY29wZRIQCghwbGF0Zm9ybRgDIAEoCRISCgpleHBpcmVzX2F0GAQgASgJEg4KBnJlYXNvbhgFIAEoCSJFChNDcmVhdGVUb2tlblJlc3BvbnNlEiAKBXRva2VuGAEgASgLMhEuYXJ0c2VhbC52MS5Ub2tlbhIMCgR0ZXh0GAIgASgJIjoKEUxpc3RUb2tlbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlAKEkxpc3RUb2tlbnNSZXNwb25zZRIhCgZ0b2tlbnMYASADKAsyES5hcnRzZWFsLnYxLlRva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI2ChJSZXZva2VUb2tlblJlcXVlc3QSEAoIdG9rZW5faWQYASABKAkSDgoGcmVhc29uGAIgASgJIjcKE1Jldm9rZVRva2VuUmVzcG9uc2USIAoFdG9rZW4YASABKAsyES5hcnRzZWFsLnYxLlRva2VuIlUKFExpc3RBbGxFdmVudHNSZXF1ZXN0EhAKCHBsYXRmb3JtGAEgASgJEhIKBWFmdGVyGAIgASgDSACIAQESDQoFc2luY2UYAyABKAlCCAoGX2FmdGVyIq4BChVMaXN0QWxsRXZlbnRzUmVzcG9uc2USOAoHZW50cmllcxgBIAMoCzInLmFydHNlYWwudjEuTGlzdEFsbEV2ZW50c1Jlc3BvbnNlLkVudHJ5EgwKBG5leHQYAiABKAMaTQoFRW50cnkSIAoFZXZlbnQYASABKAsyES5hcnRzZWFsLnYxLkV2ZW50EhAKCHBsYXRmb3JtGAIgASgJEhAKCHBvc2l0aW9uGAMgASgDIo4BChZMaXN0QWxsV2ViaG9va3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhAKCHBsYXRmb3JtGAMgASgJEioKBnN0YXR1cxgEIAEoDjIaLmFydHNlYWwudjEuV2ViaG9vay5TdGF0dXMSDwoHZmFpbGluZxgFIAEoCCJZChdMaXN0QWxsV2ViaG9va3NSZXNwb25zZRIlCgh3ZWJob29rcxgBIAMoCzITLmFydHNlYWwudjEuV2ViaG9vaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiaQoXU2V0V2ViaG9va1N0YXR1c1JlcXVlc3QSEgoKd2ViaG9va19pZBgBIAEoCRIqCgZzdGF0dXMYAiABKA4yGi5hcnRzZWFsLnYxLldlYmhvb2suU3RhdHVzEg4KBnJlYXNvbhgDIAEoCSJAChhTZXRXZWJob29rU3RhdHVzUmVzcG9uc2USJAoHd2ViaG9vaxgBIAEoCzITLmFydHNlYWwudjEuV2ViaG9vayI6ChRSZW1vdmVXZWJob29rUmVxdWVzdBISCgp3ZWJob29rX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIXChVSZW1vdmVXZWJob29rUmVzcG9uc2UifgoWUmVkZWxpdmVyRXZlbnRzUmVxdWVzdBISCgp3ZWJob29rX2lkGAEgASgJEhUKCHNlcXVlbmNlGAIgASgDSACIAQESEgoFc2luY2UYAyABKAlIAYgBARIOCgZyZWFzb24YBCABKAlCCwoJX3NlcXVlbmNlQggKBl9zaW5jZSIoChdSZWRlbGl2ZXJFdmVudHNSZXNwb25zZRINCgVjb3VudBgBIAEoBSJPChNMaXN0QWxsTGlua3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhEKCWZpbGluZ19ubxgDIAEoCSJYChRMaXN0QWxsTGlua3NSZXNwb25zZRInCgVsaW5rcxgBIAMoCzIYLmFydHNlYWwudjEuRXZpZGVuY2VMaW5rEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI0ChFSZXZva2VMaW5rUmVxdWVzdBIPCgdsaW5rX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJPChJSZXZva2VMaW5rUmVzcG9uc2USJgoEbGluaxgBIAEoCzIYLmFydHNlYWwudjEuRXZpZGVuY2VMaW5rEhEKCWZpbGluZ19ubxgCIAEoCTKHEwoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWQoNTGlzdFBsYXRmb3JtcxIgLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXNwb25zZSIDkAIBElMKC0dldFBsYXRmb3JtEh4uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlcXVlc3QaHy5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVzcG9uc2UiA5ACARJXCg5VcGRhdGVQbGF0Zm9ybRIhLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJNCglMaXN0VXNhZ2USHC5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlcXVlc3QaHS5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlc3BvbnNlIgOQAgESRQoIQWRkUGFydHkSGy5hcnRzZWFsLnYxLkFkZFBhcnR5UmVxdWVzdBocLmFydHNlYWwudjEuQWRkUGFydHlSZXNwb25zZRJOCgtSZW1vdmVQYXJ0eRIeLmFydHNlYWwudjEuUmVtb3ZlUGFydHlSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5SZW1vdmVQYXJ0eVJlc3BvbnNlElMKC0xpc3RQYXJ0aWVzEh4uYXJ0c2VhbC52MS5MaXN0UGFydGllc1JlcXVlc3QaHy5hcnRzZWFsLnYxLkxpc3RQYXJ0aWVzUmVzcG9uc2UiA5ACARJdCg1JbXBvcnRQYXJ0aWVzEiAuYXJ0c2VhbC52MS5JbXBvcnRQYXJ0aWVzUmVxdWVzdBohLmFydHNlYWwudjEuSW1wb3J0UGFydGllc1Jlc3BvbnNlIgegtRiAgIACEkoKCEdldFVzYWdlEhsuYXJ0c2VhbC52MS5HZXRVc2FnZVJlcXVlc3QaHC5hcnRzZWFsLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACARJWCgxMaXN0QXVkaXRMb2cSHy5hcnRzZWFsLnYxLkxpc3RBdWRpdExvZ1JlcXVlc3QaIC5hcnRzZWFsLnYxLkxpc3RBdWRpdExvZ1Jlc3BvbnNlIgOQAgESVgoMTGlzdFJlcXVlc3RzEh8uYXJ0c2VhbC52MS5MaXN0UmVxdWVzdHNSZXF1ZXN0GiAuYXJ0c2VhbC52MS5MaXN0UmVxdWVzdHNSZXNwb25zZSIDkAIBEk4KC0NyZWF0ZVRva2VuEh4uYXJ0c2VhbC52MS5DcmVhdGVUb2tlblJlcXVlc3QaHy5hcnRzZWFsLnYxLkNyZWF0ZVRva2VuUmVzcG9uc2USUAoKTGlzdFRva2VucxIdLmFydHNlYWwudjEuTGlzdFRva2Vuc1JlcXVlc3QaHi5hcnRzZWFsLnYxLkxpc3RUb2tlbnNSZXNwb25zZSIDkAIBEk4KC1Jldm9rZVRva2VuEh4uYXJ0c2VhbC52MS5SZXZva2VUb2tlblJlcXVlc3QaHy5hcnRzZWFsLnYxLlJldm9rZVRva2VuUmVzcG9uc2USWQoNTGlzdEFsbEV2ZW50cxIgLmFydHNlYWwudjEuTGlzdEFsbEV2ZW50c1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RBbGxFdmVudHNSZXNwb25zZSIDkAIBEl8KD0xpc3RBbGxXZWJob29rcxIiLmFydHNlYWwudjEuTGlzdEFsbFdlYmhvb2tzUmVxdWVzdBojLmFydHNlYWwudjEuTGlzdEFsbFdlYmhvb2tzUmVzcG9uc2UiA5ACARJdChBTZXRXZWJob29rU3RhdHVzEiMuYXJ0c2VhbC52MS5TZXRXZWJob29rU3RhdHVzUmVxdWVzdBokLmFydHNlYWwudjEuU2V0V2ViaG9va1N0YXR1c1Jlc3BvbnNlElQKDVJlbW92ZVdlYmhvb2sSIC5hcnRzZWFsLnYxLlJlbW92ZVdlYmhvb2tSZXF1ZXN0GiEuYXJ0c2VhbC52MS5SZW1vdmVXZWJob29rUmVzcG9uc2USWgoPUmVkZWxpdmVyRXZlbnRzEiIuYXJ0c2VhbC52MS5SZWRlbGl2ZXJFdmVudHNSZXF1ZXN0GiMuYXJ0c2VhbC52MS5SZWRlbGl2ZXJFdmVudHNSZXNwb25zZRJWCgxMaXN0QWxsTGlua3MSHy5hcnRzZWFsLnYxLkxpc3RBbGxMaW5rc1JlcXVlc3QaIC5hcnRzZWFsLnYxLkxpc3RBbGxMaW5rc1Jlc3BvbnNlIgOQAgESSwoKUmV2b2tlTGluaxIdLmFydHNlYWwudjEuUmV2b2tlTGlua1JlcXVlc3QaHi5hcnRzZWFsLnYxLlJldm9rZUxpbmtSZXNwb25zZUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw", [file_artseal_v1_event, file_artseal_v1_evidence, file_artseal_v1_options, file_artseal_v1_webhook]);
 
 /**
  * An API key without its secret.
@@ -1491,6 +1491,206 @@ export const ListAuditLogResponseSchema: GenMessage<ListAuditLogResponse> = /*@_
   messageDesc(file_artseal_v1_admin, 40);
 
 /**
+ * A call that ended. It has no header, body or secret.
+ *
+ * @generated from message artseal.v1.RequestEntry
+ */
+export type RequestEntry = Message<"artseal.v1.RequestEntry"> & {
+  /**
+   * The X-Request-Id of the response, a UUID.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * When the call ended: RFC 3339, whole seconds, in the business time zone.
+   *
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * Name of the platform or internal system, or local:USER. If authenticated is false, it is the platform whose API key the call
+   * claims to have, or empty.
+   *
+   * @generated from field: string caller = 3;
+   */
+  caller: string;
+
+  /**
+   * Whether the credentials of the call were valid.
+   *
+   * @generated from field: bool authenticated = 4;
+   */
+  authenticated: boolean;
+
+  /**
+   * @generated from field: artseal.v1.RequestEntry.Api api = 5;
+   */
+  api: RequestEntry_Api;
+
+  /**
+   * Name of the RPC, or path of a public route; empty if the call was rejected before the server knew it.
+   *
+   * @generated from field: string operation = 6;
+   */
+  operation: string;
+
+  /**
+   * 0 if no response was sent. 200 for every response over gRPC.
+   *
+   * @generated from field: int32 http_status = 7;
+   */
+  httpStatus: number;
+
+  /**
+   * The error code, such as SIGNATURE_INVALID; empty if the call succeeded.
+   *
+   * @generated from field: string reason = 8;
+   */
+  reason: string;
+
+  /**
+   * Time from the head of the request to its response, in milliseconds.
+   *
+   * @generated from field: double duration_ms = 9;
+   */
+  durationMs: number;
+};
+
+/**
+ * Describes the message artseal.v1.RequestEntry.
+ * Use `create(RequestEntrySchema)` to create a new message.
+ */
+export const RequestEntrySchema: GenMessage<RequestEntry> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 41);
+
+/**
+ * The listener that took a call.
+ *
+ * @generated from enum artseal.v1.RequestEntry.Api
+ */
+export const RequestEntry_Api = {
+  /**
+   * @generated from enum value: API_UNSPECIFIED = 0;
+   */
+  API_UNSPECIFIED: 0,
+
+  /**
+   * REST, for platforms.
+   *
+   * @generated from enum value: PUBLIC = 1;
+   */
+  PUBLIC: 1,
+
+  /**
+   * Connect and gRPC, for internal systems.
+   *
+   * @generated from enum value: INTERNAL = 2;
+   */
+  INTERNAL: 2,
+
+  /**
+   * The admin socket, for commands on the machine of the server.
+   *
+   * @generated from enum value: ADMIN = 3;
+   */
+  ADMIN: 3,
+} as const;
+
+/**
+ * The listener that took a call.
+ *
+ * @generated from enum artseal.v1.RequestEntry.Api
+ */
+export type RequestEntry_Api = (typeof RequestEntry_Api)[keyof typeof RequestEntry_Api] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.RequestEntry.Api.
+ */
+export const RequestEntry_ApiSchema: GenEnum<RequestEntry_Api> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_admin, 41, 0);
+
+/**
+ * @generated from message artseal.v1.ListRequestsRequest
+ */
+export type ListRequestsRequest = Message<"artseal.v1.ListRequestsRequest"> & {
+  /**
+   * The most items to return: 1 to 100; 0 means 50.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Name of a platform or internal system; empty for all calls. Lists also the calls that claim one of its API keys.
+   *
+   * @generated from field: string platform = 3;
+   */
+  platform: string;
+
+  /**
+   * Only the call with this request id, a UUID in lower case; empty for all.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Only calls that failed.
+   *
+   * @generated from field: bool failed = 5;
+   */
+  failed: boolean;
+
+  /**
+   * API_UNSPECIFIED means all.
+   *
+   * @generated from field: artseal.v1.RequestEntry.Api api = 6;
+   */
+  api: RequestEntry_Api;
+};
+
+/**
+ * Describes the message artseal.v1.ListRequestsRequest.
+ * Use `create(ListRequestsRequestSchema)` to create a new message.
+ */
+export const ListRequestsRequestSchema: GenMessage<ListRequestsRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 42);
+
+/**
+ * @generated from message artseal.v1.ListRequestsResponse
+ */
+export type ListRequestsResponse = Message<"artseal.v1.ListRequestsResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.RequestEntry requests = 1;
+   */
+  requests: RequestEntry[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListRequestsResponse.
+ * Use `create(ListRequestsResponseSchema)` to create a new message.
+ */
+export const ListRequestsResponseSchema: GenMessage<ListRequestsResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 43);
+
+/**
  * A bearer token without its text.
  *
  * @generated from message artseal.v1.Token
@@ -1563,7 +1763,7 @@ export type Token = Message<"artseal.v1.Token"> & {
  * Use `create(TokenSchema)` to create a new message.
  */
 export const TokenSchema: GenMessage<Token> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 41);
+  messageDesc(file_artseal_v1_admin, 44);
 
 /**
  * What the token may call.
@@ -1630,7 +1830,7 @@ export type Token_Scope = (typeof Token_Scope)[keyof typeof Token_Scope] | Unkno
  * Describes the enum artseal.v1.Token.Scope.
  */
 export const Token_ScopeSchema: GenEnum<Token_Scope> = /*@__PURE__*/
-  enumDesc(file_artseal_v1_admin, 41, 0);
+  enumDesc(file_artseal_v1_admin, 44, 0);
 
 /**
  * Whether the server accepts the token.
@@ -1670,7 +1870,7 @@ export type Token_Status = (typeof Token_Status)[keyof typeof Token_Status] | Un
  * Describes the enum artseal.v1.Token.Status.
  */
 export const Token_StatusSchema: GenEnum<Token_Status> = /*@__PURE__*/
-  enumDesc(file_artseal_v1_admin, 41, 1);
+  enumDesc(file_artseal_v1_admin, 44, 1);
 
 /**
  * @generated from message artseal.v1.CreateTokenRequest
@@ -1718,7 +1918,7 @@ export type CreateTokenRequest = Message<"artseal.v1.CreateTokenRequest"> & {
  * Use `create(CreateTokenRequestSchema)` to create a new message.
  */
 export const CreateTokenRequestSchema: GenMessage<CreateTokenRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 42);
+  messageDesc(file_artseal_v1_admin, 45);
 
 /**
  * @generated from message artseal.v1.CreateTokenResponse
@@ -1742,7 +1942,7 @@ export type CreateTokenResponse = Message<"artseal.v1.CreateTokenResponse"> & {
  * Use `create(CreateTokenResponseSchema)` to create a new message.
  */
 export const CreateTokenResponseSchema: GenMessage<CreateTokenResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 43);
+  messageDesc(file_artseal_v1_admin, 46);
 
 /**
  * @generated from message artseal.v1.ListTokensRequest
@@ -1768,7 +1968,7 @@ export type ListTokensRequest = Message<"artseal.v1.ListTokensRequest"> & {
  * Use `create(ListTokensRequestSchema)` to create a new message.
  */
 export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 44);
+  messageDesc(file_artseal_v1_admin, 47);
 
 /**
  * @generated from message artseal.v1.ListTokensResponse
@@ -1792,7 +1992,7 @@ export type ListTokensResponse = Message<"artseal.v1.ListTokensResponse"> & {
  * Use `create(ListTokensResponseSchema)` to create a new message.
  */
 export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 45);
+  messageDesc(file_artseal_v1_admin, 48);
 
 /**
  * @generated from message artseal.v1.RevokeTokenRequest
@@ -1816,7 +2016,7 @@ export type RevokeTokenRequest = Message<"artseal.v1.RevokeTokenRequest"> & {
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 46);
+  messageDesc(file_artseal_v1_admin, 49);
 
 /**
  * @generated from message artseal.v1.RevokeTokenResponse
@@ -1833,7 +2033,7 @@ export type RevokeTokenResponse = Message<"artseal.v1.RevokeTokenResponse"> & {
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 47);
+  messageDesc(file_artseal_v1_admin, 50);
 
 /**
  * @generated from message artseal.v1.ListAllEventsRequest
@@ -1868,7 +2068,7 @@ export type ListAllEventsRequest = Message<"artseal.v1.ListAllEventsRequest"> & 
  * Use `create(ListAllEventsRequestSchema)` to create a new message.
  */
 export const ListAllEventsRequestSchema: GenMessage<ListAllEventsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 48);
+  messageDesc(file_artseal_v1_admin, 51);
 
 /**
  * @generated from message artseal.v1.ListAllEventsResponse
@@ -1894,7 +2094,7 @@ export type ListAllEventsResponse = Message<"artseal.v1.ListAllEventsResponse"> 
  * Use `create(ListAllEventsResponseSchema)` to create a new message.
  */
 export const ListAllEventsResponseSchema: GenMessage<ListAllEventsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 49);
+  messageDesc(file_artseal_v1_admin, 52);
 
 /**
  * An event and its owner.
@@ -1927,7 +2127,7 @@ export type ListAllEventsResponse_Entry = Message<"artseal.v1.ListAllEventsRespo
  * Use `create(ListAllEventsResponse_EntrySchema)` to create a new message.
  */
 export const ListAllEventsResponse_EntrySchema: GenMessage<ListAllEventsResponse_Entry> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 49, 0);
+  messageDesc(file_artseal_v1_admin, 52, 0);
 
 /**
  * @generated from message artseal.v1.ListAllWebhooksRequest
@@ -1974,7 +2174,7 @@ export type ListAllWebhooksRequest = Message<"artseal.v1.ListAllWebhooksRequest"
  * Use `create(ListAllWebhooksRequestSchema)` to create a new message.
  */
 export const ListAllWebhooksRequestSchema: GenMessage<ListAllWebhooksRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 50);
+  messageDesc(file_artseal_v1_admin, 53);
 
 /**
  * @generated from message artseal.v1.ListAllWebhooksResponse
@@ -1998,7 +2198,7 @@ export type ListAllWebhooksResponse = Message<"artseal.v1.ListAllWebhooksRespons
  * Use `create(ListAllWebhooksResponseSchema)` to create a new message.
  */
 export const ListAllWebhooksResponseSchema: GenMessage<ListAllWebhooksResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 51);
+  messageDesc(file_artseal_v1_admin, 54);
 
 /**
  * @generated from message artseal.v1.SetWebhookStatusRequest
@@ -2027,7 +2227,7 @@ export type SetWebhookStatusRequest = Message<"artseal.v1.SetWebhookStatusReques
  * Use `create(SetWebhookStatusRequestSchema)` to create a new message.
  */
 export const SetWebhookStatusRequestSchema: GenMessage<SetWebhookStatusRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 52);
+  messageDesc(file_artseal_v1_admin, 55);
 
 /**
  * @generated from message artseal.v1.SetWebhookStatusResponse
@@ -2044,7 +2244,7 @@ export type SetWebhookStatusResponse = Message<"artseal.v1.SetWebhookStatusRespo
  * Use `create(SetWebhookStatusResponseSchema)` to create a new message.
  */
 export const SetWebhookStatusResponseSchema: GenMessage<SetWebhookStatusResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 53);
+  messageDesc(file_artseal_v1_admin, 56);
 
 /**
  * @generated from message artseal.v1.RemoveWebhookRequest
@@ -2068,7 +2268,7 @@ export type RemoveWebhookRequest = Message<"artseal.v1.RemoveWebhookRequest"> & 
  * Use `create(RemoveWebhookRequestSchema)` to create a new message.
  */
 export const RemoveWebhookRequestSchema: GenMessage<RemoveWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 54);
+  messageDesc(file_artseal_v1_admin, 57);
 
 /**
  * @generated from message artseal.v1.RemoveWebhookResponse
@@ -2081,7 +2281,7 @@ export type RemoveWebhookResponse = Message<"artseal.v1.RemoveWebhookResponse"> 
  * Use `create(RemoveWebhookResponseSchema)` to create a new message.
  */
 export const RemoveWebhookResponseSchema: GenMessage<RemoveWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 55);
+  messageDesc(file_artseal_v1_admin, 58);
 
 /**
  * @generated from message artseal.v1.RedeliverEventsRequest
@@ -2119,7 +2319,7 @@ export type RedeliverEventsRequest = Message<"artseal.v1.RedeliverEventsRequest"
  * Use `create(RedeliverEventsRequestSchema)` to create a new message.
  */
 export const RedeliverEventsRequestSchema: GenMessage<RedeliverEventsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 56);
+  messageDesc(file_artseal_v1_admin, 59);
 
 /**
  * @generated from message artseal.v1.RedeliverEventsResponse
@@ -2138,7 +2338,7 @@ export type RedeliverEventsResponse = Message<"artseal.v1.RedeliverEventsRespons
  * Use `create(RedeliverEventsResponseSchema)` to create a new message.
  */
 export const RedeliverEventsResponseSchema: GenMessage<RedeliverEventsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 57);
+  messageDesc(file_artseal_v1_admin, 60);
 
 /**
  * @generated from message artseal.v1.ListAllLinksRequest
@@ -2169,7 +2369,7 @@ export type ListAllLinksRequest = Message<"artseal.v1.ListAllLinksRequest"> & {
  * Use `create(ListAllLinksRequestSchema)` to create a new message.
  */
 export const ListAllLinksRequestSchema: GenMessage<ListAllLinksRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 58);
+  messageDesc(file_artseal_v1_admin, 61);
 
 /**
  * @generated from message artseal.v1.ListAllLinksResponse
@@ -2193,7 +2393,7 @@ export type ListAllLinksResponse = Message<"artseal.v1.ListAllLinksResponse"> & 
  * Use `create(ListAllLinksResponseSchema)` to create a new message.
  */
 export const ListAllLinksResponseSchema: GenMessage<ListAllLinksResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 59);
+  messageDesc(file_artseal_v1_admin, 62);
 
 /**
  * @generated from message artseal.v1.RevokeLinkRequest
@@ -2217,7 +2417,7 @@ export type RevokeLinkRequest = Message<"artseal.v1.RevokeLinkRequest"> & {
  * Use `create(RevokeLinkRequestSchema)` to create a new message.
  */
 export const RevokeLinkRequestSchema: GenMessage<RevokeLinkRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 60);
+  messageDesc(file_artseal_v1_admin, 63);
 
 /**
  * @generated from message artseal.v1.RevokeLinkResponse
@@ -2239,7 +2439,7 @@ export type RevokeLinkResponse = Message<"artseal.v1.RevokeLinkResponse"> & {
  * Use `create(RevokeLinkResponseSchema)` to create a new message.
  */
 export const RevokeLinkResponseSchema: GenMessage<RevokeLinkResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 61);
+  messageDesc(file_artseal_v1_admin, 64);
 
 /**
  * Manages platforms, their API keys, the tokens of internal systems, the ids of buyers and sellers at the payment provider,
@@ -2455,6 +2655,19 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditLogRequestSchema;
     output: typeof ListAuditLogResponseSchema;
+  },
+  /**
+   * Lists calls that ended, newest first: those of platforms, of internal systems and of commands, including calls that were
+   * rejected. The running server keeps the last 10,000 calls in memory; a restart forgets them. If there are more, those of the
+   * caller that has most calls are dropped first. Health probes are not listed.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListRequests
+   */
+  listRequests: {
+    methodKind: "unary";
+    input: typeof ListRequestsRequestSchema;
+    output: typeof ListRequestsResponseSchema;
   },
   /**
    * Issues a token to an internal system, and registers the system if it is new. The text of the token is only in the first

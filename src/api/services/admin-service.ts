@@ -5,6 +5,7 @@ import {
   type ListUsageResponse_UsageSchema,
   Platform_Status,
   type PlatformSchema,
+  RequestEntry_Api,
   type UpdatePlatformRequest,
 } from '../../../gen/artseal/v1/admin_pb.ts';
 import type { AuditEntry, Reasoned } from '../../domain/audit-entry.ts';
@@ -19,9 +20,11 @@ import type { Platform, PlatformUsage } from '../../store/caller-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { StoredWebhook } from '../../store/webhook-commands.ts';
 import { deleteWebhook } from '../../store/webhook-requests.ts';
+import { type ListenerName, listenerNames } from '../call-observer.ts';
 import { actorOf, type Call, type Implementation, implement, type Operations } from '../operation.ts';
 import { createKeyOperations, createTokenOperations, quotaField, tierOf } from './credential-operations.ts';
 import type { ServiceDependencies } from './dependencies.ts';
+import { enumWords } from './enum-words.ts';
 import { callerNamed, checkAfter, eventMessage, numberOf, readEvents } from './event-service.ts';
 import { linkMessage } from './evidence-service.ts';
 import { listing } from './paging.ts';
@@ -55,6 +58,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
     ...createTokenOperations(dependencies),
     ...createLinkOperations(dependencies),
     ...createEventOperations(dependencies),
+    ...createRequestOperations(dependencies),
     ...createWebhookOperations(dependencies),
     listPlatforms: listing(paging, {
       find: (_, page, { execute }) => execute({ kind: 'ListPlatforms', page }),
@@ -189,6 +193,48 @@ function createEventOperations(making: ServiceDependencies) {
 }
 
 const eitherRule = 'must be left out if after is given';
+
+/** The operation of AdminService that lists the last calls. */
+function createRequestOperations({ recentRequests, timestamp, paging }: ServiceDependencies) {
+  return {
+    listRequests: listing(paging, {
+      check: ({ requestId, api }) => [
+        ...(requestId === '' || requestIdPattern.test(requestId)
+          ? []
+          : [{ field: 'requestId', rule: 'must be a request id: a UUID in lower case' }]),
+        ...apis.check('api', api),
+      ],
+      find: async ({ platform, requestId, failed, api }, page, { execute }) => {
+        if (platform !== '') await callerNamed(platform, execute);
+        const filter = { caller: platform || undefined, requestId: requestId || undefined, isFailed: failed };
+        const listener = listenerNames.find((name) => apiOf[name] === api);
+        return recentRequests.list({ ...filter, listener }, page);
+      },
+      respond: ({ items }) => ({
+        requests: items.map((request) => ({
+          requestId: request.requestId,
+          at: timestamp(request.endedAtMs),
+          caller: request.caller ?? '',
+          authenticated: request.isAuthenticated,
+          api: apiOf[request.listener],
+          operation: request.operation ?? '',
+          httpStatus: request.status,
+          reason: request.reason ?? '',
+          durationMs: request.durationMs,
+        })),
+      }),
+    }),
+  } satisfies Partial<Operations<typeof AdminService>>;
+}
+
+const requestIdPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+const apis = enumWords(['PUBLIC', 'INTERNAL', 'ADMIN'], RequestEntry_Api);
+const apiOf: Readonly<Record<ListenerName, RequestEntry_Api>> = {
+  public: RequestEntry_Api.PUBLIC,
+  internal: RequestEntry_Api.INTERNAL,
+  admin: RequestEntry_Api.ADMIN,
+};
 
 /** The operations of AdminService on webhook endpoints. */
 function createWebhookOperations(dependencies: ServiceDependencies) {

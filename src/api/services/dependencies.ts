@@ -13,6 +13,7 @@ import type { Reconciler } from '../../payments/reconciliation/reconciler.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
+import type { RecentRequests } from '../recent-requests.ts';
 import type { Paging } from './paging.ts';
 
 /** Takes and verifies backups in a child process. */
@@ -91,6 +92,8 @@ export interface ServiceDependencies extends ProcessParts {
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
   readonly feed: Feed;
   readonly polls: Polls;
+  /** The calls that the listeners of this process ended. */
+  readonly recentRequests: Pick<RecentRequests, 'list'>;
   /** The key of event ids, as in `eventId`. */
   readonly idKey: Uint8Array;
   /** Returns the rule that the URL of an endpoint breaks, to follow the name of its field; undefined if it is allowed. */

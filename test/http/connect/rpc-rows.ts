@@ -127,6 +127,11 @@ export const rows: readonly Row[] = [
     ...{ end: Escrow_State.CLOSED, evidence: '0'.repeat(64), reason },
   })),
   row(admin.listAuditLog, () => ({ pageSize: 1 })),
+  row(
+    admin.listRequests,
+    ({ system }) => ({ pageSize: 1, platform: system }),
+    ...['requestId', 'operation', 'durationMs'],
+  ),
   row(admin.removeParty, party),
 
   row(webhook.createWebhook, ({ receiverUrl }) => ({ url: receiverUrl, eventTypes: ['filing.created'] })),

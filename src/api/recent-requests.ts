@@ -1,0 +1,106 @@
+import type { Clock } from '../domain/clock.ts';
+import type { Reason } from '../domain/reason.ts';
+import type { Page, PageQuery } from '../store/paging.ts';
+import type { Store } from '../store/store.ts';
+import type { ListenerName, RequestEvent } from './call-observer.ts';
+
+/** A call that ended. */
+export interface RecentRequest {
+  /** Counts all calls of the process, from 1. */
+  readonly nth: number;
+  readonly requestId: string;
+  /** Unix milliseconds. */
+  readonly endedAtMs: number;
+  /** Without authentication, the owner of the claimed key; undefined if there is none. */
+  readonly caller: string | undefined;
+  readonly isAuthenticated: boolean;
+  readonly listener: ListenerName;
+  readonly operation: string | undefined;
+  /** HTTP status; 0 if no response was sent. */
+  readonly status: number;
+  /** Undefined if the call succeeded. */
+  readonly reason: Reason | undefined;
+  readonly durationMs: number;
+}
+
+/** Selects calls; undefined members select all. */
+export interface RequestFilter {
+  readonly caller?: string | undefined;
+  readonly requestId?: string | undefined;
+  readonly listener?: ListenerName | undefined;
+  /** Whether only calls that failed are selected. */
+  readonly isFailed: boolean;
+}
+
+/** The most calls that are kept, and how many of them are left when there are more: to drop a thousand at once costs less. */
+export const recentRequestsMax = { kept: 10_000, left: 9_000 } as const;
+
+/** The last calls of all listeners, in memory only. */
+export type RecentRequests = ReturnType<typeof createRecentRequests>;
+
+/**
+ * Keeps the last calls by caller, so that a caller with many calls drops its own first. Calls without authentication are apart, by
+ * the owner of the key that they claim: anybody can send them.
+ */
+export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<Clock, 'nowMs'>) {
+  /** Oldest first. */
+  const groups = new Map<string, RecentRequest[]>();
+  let count = 0;
+  let kept = 0;
+
+  /** Shortens the longest groups to the same length, so that `left` calls are left. */
+  function drop(): void {
+    const byLength = [...groups].toSorted(([, one], [, other]) => one.length - other.length);
+    let free: number = recentRequestsMax.left;
+    let groupsToCome = groups.size;
+    for (const [name, requests] of byLength) {
+      requests.splice(0, requests.length - Math.floor(free / groupsToCome));
+      if (requests.length === 0) groups.delete(name);
+      free -= requests.length;
+      groupsToCome -= 1;
+    }
+    kept = recentRequestsMax.left - free;
+  }
+
+  return {
+    /** Keeps a call that ended with this HTTP status, without what it sent. */
+    add: (listener: ListenerName, event: RequestEvent, status: number, elapsedMs: number): void => {
+      const { requestId, caller, claimedKey, operation, apiError } = event;
+      const claimed = claimedKey === undefined ? undefined : store.findKey(claimedKey)?.caller;
+      // No name begins with a control character.
+      const group = caller ?? `\0${claimed ?? ''}`;
+      const requests = groups.get(group) ?? [];
+      if (requests.length === 0) groups.set(group, requests);
+      count += 1;
+      // Reading a character joins the pieces that an id is made of, which take five times the memory.
+      requestId.charCodeAt(0);
+      requests.push({
+        nth: count,
+        requestId,
+        endedAtMs: clock.nowMs(),
+        caller: caller ?? claimed,
+        isAuthenticated: caller !== undefined,
+        listener,
+        operation,
+        status,
+        reason: apiError?.reason,
+        durationMs: Math.round(elapsedMs * 10) / 10,
+      });
+      kept += 1;
+      if (kept > recentRequestsMax.kept) drop();
+    },
+    /** Lists the selected calls, newest first. */
+    list: ({ caller, requestId, listener, isFailed }: RequestFilter, { from, size }: PageQuery) => {
+      const isSelected = (request: RecentRequest) =>
+        request.nth <= (from ?? count) &&
+        (caller === undefined || request.caller === caller) &&
+        (requestId === undefined || request.requestId === requestId) &&
+        (listener === undefined || request.listener === listener) &&
+        (!isFailed || request.reason !== undefined);
+      const found = [...groups.values()].flatMap((requests) => requests.filter(isSelected));
+      found.sort((one, other) => other.nth - one.nth);
+      const page: Page<RecentRequest> = { items: found.slice(0, size), next: found[size]?.nth };
+      return page;
+    },
+  };
+}
