@@ -129,7 +129,7 @@ function readTarget(word: string): string {
 }
 
 /** Reads the key and secret from the environment, or those of the sandbox from the data folder. Throws ConfigError. */
-function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
+export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   const apiKey = env[clientVariables.apiKey];
   const apiSecret = env[clientVariables.apiSecret];
   if (apiKey && apiSecret) return { apiKey, apiSecret };
@@ -145,7 +145,7 @@ function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
 }
 
 /** Returns a `send` by the environment. Throws ConfigError with all faults; it rejects with advice if the connection fails. */
-function senderFor(env: NodeJS.ProcessEnv): RestClient['send'] {
+export function senderFor(env: NodeJS.ProcessEnv): RestClient['send'] {
   const { url, credentials } = readAll({
     url: () => publicUrl(env),
     credentials: () => readCredentials(env),

@@ -44,6 +44,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     demo: async () => (await import('./client-commands.ts')).demo,
     call: async () => (await import('./client-commands.ts')).call,
     sign: async () => (await import('./client-commands.ts')).sign,
+    listen: async () => (await import('./listen.ts')).listen,
   },
   'Learn about artseal': {
     help: async () => (await import('./help.ts')).createHelp(loadTasks),

@@ -104,3 +104,9 @@ export function eventsExpired(oldest: number | undefined): ApiError {
 /** The error for a cursor after the newest event. */
 export const eventsAhead = (newest: number): ApiError =>
   fieldError('VALIDATION_FAILED', 'after', `must not be above ${newest}, the cursor of the newest event`);
+
+/** The cursor of the newest event in the message of such an error; undefined if it is of another error. */
+export function newestEventIn(message: string): number | undefined {
+  const [, newest] = /after must not be above (\d+), the cursor of the newest event/.exec(message) ?? [];
+  return newest === undefined ? undefined : Number(newest);
+}

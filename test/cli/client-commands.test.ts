@@ -71,3 +71,21 @@ test('artseal ready returns by its exit code whether the service is ready', asyn
   await server.close();
   await artseal.errors(1, 'ready', /https:\/\/127\.0\.0\.1:\d+\/readyz does not respond/);
 });
+
+test('listen ends with a message if it cannot begin', async () => {
+  const artseal = artsealWith(env);
+  await artseal.errors(2, 'listen', /needs --forward-to URL/);
+  for (const url of [
+    'ftp://localhost/hooks',
+    'http://192.0.2.1/hooks',
+    'localhost:3000',
+    'http://a:b@localhost/',
+  ])
+    await artseal.errors(2, ['listen', '--forward-to', url], /takes a --forward-to that must /);
+  const to = 'listen --forward-to http://localhost:3000/hooks';
+  await artseal.errors(2, `${to} --after x`, /--after must be .*, not 'x'/);
+  await artseal.errors(1, `${to} --after 999999`, /VALIDATION_FAILED: after must not be above \d+/);
+  const forged = artsealWith({ ...env, ARTSEAL_API_SECRET: 'sk_sandbox_wrong' });
+  await forged.errors(1, to, /SIGNATURE_INVALID: .* \(request [0-9a-f-]{36}\)/);
+  await artsealWith({ ...env, ARTSEAL_URL: 'http://127.0.0.1:9' }).errors(1, to, /does not respond/);
+});

@@ -3,7 +3,7 @@ import { retryDelaysS, retryJitter } from '../../domain/webhook.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
 import { openUrl } from '../../keys/sealed-secrets.ts';
 import type { DeliveryResult, StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
-import type { Outgoing } from './outgoing.ts';
+import type { Outgoing, OutgoingRequest } from './outgoing.ts';
 import { signatureHeaders } from './signature.ts';
 
 /** The body that an endpoint is sent, and its id. */
@@ -29,33 +29,23 @@ export type Attempt = (
   signal?: AbortSignal,
 ) => Promise<AttemptResult>;
 
-interface AttemptDependencies {
+/** A message to a URL, signed with `whsec_…` secrets. */
+type SignedPost = Pick<OutgoingRequest, 'url' | 'signal'> & { message: WebhookMessage; secrets: string[] };
+
+interface SendingDependencies {
   readonly outgoing: Pick<Outgoing, 'post'>;
-  readonly keyRing: Pick<KeyRing, 'open'>;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'nowMs'>;
   /** The version of Artseal, for the User-Agent header. */
   readonly version: string;
 }
 
-/** Returns the function that makes attempts. */
-export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDependencies): Attempt {
+/** Returns the function that signs a message and sends it once. It rejects only with TypeError, for a malformed secret. */
+export function createSignedPost({ outgoing, clock, version }: SendingDependencies) {
   const fixedHeaders = { 'content-type': 'application/json', 'user-agent': `Artseal-Webhooks/${version}` };
 
-  function headersOf(webhook: StoredWebhook, { id, body }: WebhookMessage) {
+  return async ({ url, secrets, message, signal }: SignedPost): Promise<AttemptResult> => {
     const timestampS = Math.floor(clock.nowMs() / 1_000);
-    const open = (sealed: Uint8Array) => keyRing.open(sealed, webhook.webhookId).export().toString();
-    const secrets = validSecrets(webhook, timestampS).map(open);
-    return { ...fixedHeaders, ...signatureHeaders({ id, timestampS, body, secrets }) };
-  }
-
-  return async (webhook, message, signal = new AbortController().signal) => {
-    let [url, headers]: [string, Readonly<Record<string, string>>] = ['', {}];
-    try {
-      [url, headers] = [openUrl(keyRing, webhook), headersOf(webhook, message)];
-    } catch (error) {
-      if (!(error instanceof SecretNotOpened)) throw error;
-      return failedAttempt({ error: 'the server cannot sign it now', detail: error.message });
-    }
+    const headers = { ...fixedHeaders, ...signatureHeaders({ ...message, timestampS, secrets }) };
     const response = await outgoing.post({ url, headers, body: message.body, signal });
     if (response.kind === 'FAILED') return failedAttempt({ error: response.why, detail: response.detail });
     const { status, body, retryAfter } = response;
@@ -63,6 +53,33 @@ export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDep
     if (status >= 200 && status < 300) return { isDelivered: true, ...answered, error: null };
     const retryAfterS = readRetryAfter(retryAfter, clock.nowMs());
     return failedAttempt({ ...answered, error: errorOf(status), retryAfterS });
+  };
+}
+
+interface AttemptDependencies extends SendingDependencies {
+  readonly keyRing: Pick<KeyRing, 'open'>;
+}
+
+/** Returns the function that makes attempts. */
+export function createAttempts({ keyRing, ...sending }: AttemptDependencies): Attempt {
+  const post = createSignedPost(sending);
+
+  /** Decrypts the URL and the valid secrets. Throws SecretNotOpened. */
+  function opened(webhook: StoredWebhook) {
+    const nowS = Math.floor(sending.clock.nowMs() / 1_000);
+    const open = (sealed: Uint8Array) => keyRing.open(sealed, webhook.webhookId).export().toString();
+    return { url: openUrl(keyRing, webhook), secrets: validSecrets(webhook, nowS).map(open) };
+  }
+
+  return async (webhook, message, signal = new AbortController().signal) => {
+    let target: ReturnType<typeof opened>;
+    try {
+      target = opened(webhook);
+    } catch (error) {
+      if (!(error instanceof SecretNotOpened)) throw error;
+      return failedAttempt({ error: 'the server cannot sign it now', detail: error.message });
+    }
+    return post({ ...target, message, signal });
   };
 }
 

@@ -32,9 +32,14 @@ interface WebhookAttempt extends Omit<SignedWebhook, 'timestamp'> {
   readonly secrets: readonly string[];
 }
 
-/** Returns a new secret: `whsec_` and the base64 of 32 random bytes. */
+/** Returns the secret with a key: `whsec_` and its base64. */
+export function webhookSecretOf(key: Buffer): string {
+  return secretPrefix + key.toString('base64');
+}
+
+/** Returns a new secret, with 32 random bytes. */
 export function newWebhookSecret(): string {
-  return secretPrefix + randomBytes(newKeyBytes).toString('base64');
+  return webhookSecretOf(randomBytes(newKeyBytes));
 }
 
 /**
