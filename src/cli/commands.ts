@@ -45,6 +45,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     call: async () => (await import('./client-commands.ts')).call,
     sign: async () => (await import('./client-commands.ts')).sign,
     listen: async () => (await import('./listen.ts')).listen,
+    trigger: async () => (await import('./trigger.ts')).trigger,
   },
   'Learn about artseal': {
     help: async () => (await import('./help.ts')).createHelp(loadTasks),

@@ -29,14 +29,15 @@ export async function newestCursor(send: Send): Promise<number> {
 }
 
 /**
- * Yields the events of a platform after a cursor, for ever. While the server cannot be reached or is overloaded, it tries again,
- * and reports that once, and once that it continues. Throws if the first call fails, or the server rejects a call for ever.
+ * Yields the events of a platform after a cursor, for ever: a page at a time, which is empty if nothing happens for 30 seconds.
+ * While the server cannot be reached or is overloaded, it tries again, and prints an error once, and once that it continues. Throws
+ * if the first call fails, or the server rejects a call for another reason.
  */
-export async function* eventsAfter(
+export async function* eventPagesAfter(
   send: Send,
   cursor: number,
-  report: (text: string) => void,
-): AsyncGenerator<FeedEvent> {
+  printError: (line: string) => void,
+): AsyncGenerator<readonly FeedEvent[]> {
   let after = cursor;
   let isFirst = true;
   let isInterrupted = false;
@@ -44,14 +45,14 @@ export async function* eventsAfter(
     const calledMs = performance.now();
     try {
       const page = await readPage(send, after);
-      if (isInterrupted) report(`connected again; events after ${after} follow`);
+      if (isInterrupted) printError(`artseal: connected again; events after ${after} follow`);
       [isFirst, isInterrupted] = [false, false];
-      yield* page.events;
+      yield page.events;
       after = page.next;
       await wait(Math.max(0, pollEveryMs - (performance.now() - calledMs)));
     } catch (error) {
       if (isFirst || !(error instanceof FeedInterrupted)) throw error;
-      if (!isInterrupted) report(`${error.message}; trying again`);
+      if (!isInterrupted) printError(`artseal: ${error.message}; trying again`);
       isInterrupted = true;
       await wait(retryMs);
     }

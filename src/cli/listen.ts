@@ -10,7 +10,7 @@ import { systemClock } from '../operations/registry.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import { readCredentials, senderFor } from './client-commands.ts';
 import { type Command, readFlag, UsageError } from './command.ts';
-import { eventsAfter, newestCursor } from './event-feed.ts';
+import { eventPagesAfter, newestCursor } from './event-feed.ts';
 
 /** Every address: the developer chooses where the events go. */
 const everywhere = ['0.0.0.0/0', '::/0'].map(parseNetwork) as Network[];
@@ -28,7 +28,7 @@ export const listen: Command = {
   run: async (words, { env, print, printError }) => {
     const url = words.required('forward-to');
     const fault = checkTarget(url, { policy: createAddressPolicy(everywhere), plainLoopback: true });
-    if (fault !== undefined) throw new UsageError(`takes a --forward-to that ${fault}, not '${url}'`);
+    if (fault !== undefined) throw new UsageError(`takes a --forward-to that ${fault}`);
     const given = readFlag(words, 'after', wholeNumber(0, Number.MAX_SAFE_INTEGER));
     const send = senderFor(env);
     const { apiSecret } = readCredentials(env);
@@ -42,12 +42,15 @@ export const listen: Command = {
     const after = given ?? (await newestCursor(send));
     print(`Signing secret: ${secret}`);
     print(`Forwarding events after ${after} to ${url}`);
-    for await (const event of eventsAfter(send, after, (text) => printError(`artseal: ${text}`))) {
-      const startedMs = performance.now();
-      const { httpStatus, error } = await post({ url, secrets: [secret], message: messageOf(event), signal });
-      const ms = Math.round(performance.now() - startedMs);
-      const result = httpStatus === null ? `failed: ${error}` : httpStatus;
-      print(`${event.at}  ${event.type.padEnd(24)}  #${event.sequence}  ${result}  ${ms} ms`);
+    for await (const events of eventPagesAfter(send, after, printError)) {
+      for (const event of events) {
+        const startedMs = performance.now();
+        const message = messageOf(event);
+        const { httpStatus, error } = await post({ url, secrets: [secret], message, signal });
+        const ms = Math.round(performance.now() - startedMs);
+        const result = httpStatus === null ? `failed: ${error}` : httpStatus;
+        print(`${event.at}  ${event.type.padEnd(24)}  #${event.sequence}  ${result}  ${ms} ms`);
+      }
     }
     return undefined;
   },

@@ -27,6 +27,9 @@ export function isApiKey(text: string): boolean {
   return apiKeyPattern.test(text);
 }
 
+/** Whether a text begins as the API keys of sandboxes do. */
+export const isSandboxKey = (text: string): boolean => text.startsWith(`ak_${words.sandbox}_`);
+
 /** Makes a service token with its public handle. */
 export function mintToken(environment: Environment) {
   return { tokenId: `tok_${random(8)}`, token: `it_${words[environment]}_${random(32)}` };

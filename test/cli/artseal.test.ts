@@ -373,7 +373,7 @@ test('an error names the file that is missing or cannot be used, and what to do'
 test('every command takes --json, except the server, health checks, clients of the public API and texts for people', async () => {
   const without = actions.filter((action) => !partsOf(action).some(({ name }) => name === 'json'));
   assert.deepEqual(without.map(nameOf), [
-    ...['serve', 'ready', 'database roles', 'demo', 'call', 'sign', 'listen'],
+    ...['serve', 'ready', 'database roles', 'demo', 'call', 'sign', 'listen', 'trigger'],
     ...['help', 'completion bash', 'completion zsh', 'completion fish', 'licenses'],
   ]);
 });

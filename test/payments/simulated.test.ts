@@ -79,6 +79,8 @@ describe('documented party ids', () => {
     ['sim-contradiction', 'sellerId', ['VOID', 'VOID', 'VOID']],
     ['sim-refund-later', 'sellerId', ['PAID_OUT', 'RETURNED', 'RETURNED']],
     ['sim-refund-part-later', 'sellerId', ['PAID_OUT', 'PARTLY_RETURNED', 'PARTLY_RETURNED']],
+    ['sim-lapse-today', 'buyerId', ['HELD', 'HELD', 'HELD']],
+    ['sim-refund-failed-later', 'sellerId', ['PAID_OUT', 'PARTLY_RETURNED', 'PAID_OUT']],
     ['sim-dispute-later', 'sellerId', ['PAID_OUT', 'DISPUTED', 'DISPUTED']],
     ['sim-dispute-won-later', 'sellerId', ['PAID_OUT', 'DISPUTED', 'PAID_OUT']],
     ['sim-dispute-lost-later', 'sellerId', ['PAID_OUT', 'DISPUTED', 'RETURNED']],

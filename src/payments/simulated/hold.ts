@@ -11,6 +11,7 @@ export const holdLastsMs = 7 * 24 * 60 * 60 * 1000;
  * - LAPSE: the hold ends, and the buyer has the money again.
  * - BUYER_ACTS, BUYER_FAILS: the buyer confirms the payment, and the hold is made; or the buyer cannot confirm it.
  * - RETURN_PART, RETURN_ALL: the seller gives half of what is left back to the buyer, or all of it.
+ * - RETURN_FAILED: what was partly returned does not reach the buyer, and the seller has everything again.
  * - DISPUTE, DISPUTE_WON, DISPUTE_LOST: the buyer contests the payment; the seller keeps the money, or gives it back.
  */
 export type MoneyEvent =
@@ -19,6 +20,7 @@ export type MoneyEvent =
   | 'BUYER_FAILS'
   | 'RETURN_PART'
   | 'RETURN_ALL'
+  | 'RETURN_FAILED'
   | 'DISPUTE'
   | 'DISPUTE_WON'
   | 'DISPUTE_LOST';
@@ -226,9 +228,11 @@ function happenAfterPayout(
   const before = leftOf(hold);
   const endsDispute = event === 'DISPUTE_WON' || event === 'DISPUTE_LOST';
   if (before === 0n || (hold.status === 'DISPUTED') !== endsDispute) return;
+  if (event === 'RETURN_FAILED' && hold.status !== 'PARTLY_RETURNED') return;
   const left = {
     RETURN_PART: before / 2n,
     RETURN_ALL: 0n,
+    RETURN_FAILED: hold.amount ?? 0n,
     DISPUTE: before,
     DISPUTE_WON: before,
     DISPUTE_LOST: 0n,

@@ -136,6 +136,8 @@ const slowAnswerMs = 3_000;
 /** Longer than any call waits for an answer, in milliseconds. */
 const silenceMs = 86_400_000;
 const shortHoldMs = 5_000;
+/** Less than a day, so that the service announces the end of the hold. */
+const dayHoldMs = 20 * 3_600_000;
 /** The time until an event, and from one event to the next, in milliseconds. */
 const stepMs = 5_000;
 
@@ -155,6 +157,7 @@ const behaviors = {
   'sim-lost-request': () => ({ message: 'LOST_REQUEST' }),
   'sim-slow': () => ({ message: 'SLOW' }),
   'sim-lapse': () => ({ course: { holdLastsMs: shortHoldMs } }),
+  'sim-lapse-today': () => ({ course: { holdLastsMs: dayHoldMs } }),
   'sim-must-act': () => buyer('BUYER_ACTS'),
   'sim-must-act-fail': () => buyer('BUYER_FAILS'),
   'sim-must-act-never': () => buyer(),
@@ -162,6 +165,7 @@ const behaviors = {
   'sim-contradiction': () => ({ course: { contradicts: true } }),
   'sim-refund-later': () => afterPayout('RETURN_ALL'),
   'sim-refund-part-later': () => afterPayout('RETURN_PART'),
+  'sim-refund-failed-later': () => afterPayout('RETURN_PART', 'RETURN_FAILED'),
   'sim-dispute-later': () => afterPayout('DISPUTE'),
   'sim-dispute-won-later': () => afterPayout('DISPUTE', 'DISPUTE_WON'),
   'sim-dispute-lost-later': () => afterPayout('DISPUTE', 'DISPUTE_LOST'),
