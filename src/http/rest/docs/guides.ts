@@ -50,11 +50,17 @@ export function guidesFor(language: string): readonly Guide[] {
   );
 }
 
+/** The Postman collection. */
+export const collectionFile = 'docs/site/artseal.postman_collection.json';
+/** The path of its URL. */
+export const collectionPath = '/docs/artseal.postman_collection.json';
+
 /** The paths of files that are on the site. */
 const paths: ReadonlyMap<string, string> = new Map([
   ...guides.map(({ file, path }) => [file, path] as const),
   ['docs/try.html', '/docs/try'],
   ['docs/verify.html', '/verify'],
+  [collectionFile, collectionPath],
   ['openapi.yaml', '/openapi.yaml'],
 ]);
 

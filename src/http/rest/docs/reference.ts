@@ -83,7 +83,8 @@ export function referenceRoutes(read: ReadFile, layout: Layout) {
   ] as const;
 }
 
-function fileResponse(body: Uint8Array, type: string, cache: string): HttpResponse {
+/** Responds with a file. */
+export function fileResponse(body: Uint8Array, type: string, cache: string): HttpResponse {
   return {
     status: 200,
     headers: { 'Content-Type': type, 'Cache-Control': cache, 'X-Content-Type-Options': 'nosniff' },

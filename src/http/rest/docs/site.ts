@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { exampleArtwork } from '../../../domain/example.ts';
 import { type Reason, reasons } from '../../../domain/reason.ts';
 import { reasonHelp } from '../../../domain/reason-help.ts';
-import { errorsPath, type HttpResponse } from '../http-message.ts';
-import { type Guide, guides, targetOf } from './guides.ts';
+import { errorsPath, type HttpResponse, jsonType } from '../http-message.ts';
+import { collectionFile, collectionPath, type Guide, guides, targetOf } from './guides.ts';
 import { codeBlock, escaped, type Layout, type Page, type ReadFile } from './layout.ts';
 import { type Rendered, renderMarkdown } from './markdown.ts';
-import { referenceFile, referenceRoutes } from './reference.ts';
+import { fileResponse, referenceFile, referenceRoutes } from './reference.ts';
 
 /** Responds to GET and HEAD of a path. */
 export type Responder = (request: IncomingMessage) => HttpResponse | Promise<HttpResponse>;
@@ -20,6 +20,7 @@ export function createSite(read: ReadFile, layout: Layout): readonly (readonly [
     [homePath, () => layout(homePage())],
     [errorsPath, () => layout(errorsPage())],
     ['/docs/webhooks', () => layout(webhooksPage(JSON.parse(read(referenceFile).toString())))],
+    [collectionPath, () => fileResponse(read(collectionFile), jsonType, 'no-cache')],
     ...referenceRoutes(read, layout),
     ...guides.map((guide) => [guide.path, guideResponder(guide, read, layout)] as const),
   ];

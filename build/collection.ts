@@ -1,0 +1,110 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { parse } from 'yaml';
+import { collectionFile } from '../src/http/rest/docs/guides.ts';
+import { projectFolder } from './project.ts';
+
+/**
+ * Writes the signed requests of openapi.yaml as a Postman collection (format 2.1), which Bruno imports too, into
+ * docs/site, or the folder that is given. Its script signs each request.
+ */
+
+// biome-ignore lint/suspicious/noExplicitAny: parts of the document have every shape.
+type Part = any;
+
+const document: Part = parse(readFileSync(join(projectFolder, 'openapi.yaml'), 'utf8'));
+
+/** The part that a reference refers to, or the part itself. */
+function resolved(part: Part): Part {
+  if (part?.$ref === undefined) return part;
+  const names: string[] = part.$ref.slice(2).split('/');
+  return names.reduce((found, name) => found[name], document);
+}
+
+function exampleOf(part: Part): unknown {
+  const { example, examples = {} } = part;
+  return example ?? resolved(Object.values(examples)[0])?.value;
+}
+
+/** Runs in Postman, and as Bruno translates it. Variables are replaced here: what is sent is what is signed. */
+const signing = `// Signs the request with the collection variables apiKey and apiSecret.
+const crypto = require('crypto-js');
+const secret = pm.variables.replaceIn('{{apiSecret}}');
+const url = pm.variables.replaceIn(String(pm.request.url));
+const target = url.replace(/^[a-z]+:\\/\\/[^/]+/, '');
+const unreplaced = typeof bru === 'object' ? req.getBody({ raw: true }) : pm.request.body;
+const body = pm.variables.replaceIn(String(unreplaced || ''));
+const timestamp = String(Math.floor(Date.now() / 1000));
+const nonce = pm.variables.replaceIn('{{$guid}}');
+const message = pm.request.method + target + crypto.SHA256(body).toString() + timestamp + nonce;
+pm.request.headers.upsert({ key: 'X-Api-Key', value: pm.variables.replaceIn('{{apiKey}}') });
+pm.request.headers.upsert({ key: 'X-Timestamp', value: timestamp });
+pm.request.headers.upsert({ key: 'X-Nonce', value: nonce });
+pm.request.headers.upsert({ key: 'X-Signature', value: crypto.HmacSHA256(message, secret).toString() });`;
+
+const checking = `// Checks the signature, and keeps new ids for the next requests.
+pm.test('the signature is valid', () => pm.expect(pm.response.code).not.to.equal(401));
+const answered = pm.response.json();
+const { filingNo, escrowId, linkId } = answered;
+const { webhookId } = answered.webhook || {};
+for (const [name, value] of Object.entries({ filingNo, escrowId, linkId, webhookId }))
+  if (value) pm.collectionVariables.set(name, value);`;
+
+const event = (listen: string, script: string) => {
+  return { listen, script: { type: 'text/javascript', exec: script.split('\n') } };
+};
+
+const access = { baseUrl: document.servers[0].url, apiKey: '', apiSecret: '' };
+const variables = new Map<string, unknown>(Object.entries(access));
+
+/** The JSON of an example, with the ids that variables have. */
+const bodyText = (example: unknown): string =>
+  JSON.stringify(example, (name, value) => (variables.has(name) ? `{{${name}}}` : value));
+
+/** The request of an operation, with the example of the document as its body. */
+function requestOf({ path, method, operation }: { path: string; method: string; operation: Part }) {
+  const parameters: Part[] = (operation.parameters ?? []).map(resolved);
+  for (const { name, ...parameter } of parameters.filter((one) => one.in === 'path'))
+    variables.set(name, exampleOf(parameter) ?? exampleOf(resolved(parameter.schema)) ?? '');
+  const optional = (place: string) =>
+    parameters
+      .filter((one) => one.in === place)
+      .map((one) => ({ key: one.name, value: String(exampleOf(one) ?? ''), disabled: true }));
+  const raw = `{{baseUrl}}${path.replaceAll('{', '{{').replaceAll('}', '}}')}`;
+  const content = operation.requestBody?.content['application/json'];
+  const example = content && exampleOf(content);
+  const json = { key: 'Content-Type', value: 'application/json' };
+  return {
+    name: operation.summary,
+    request: {
+      method: method.toUpperCase(),
+      description: operation.description,
+      header: [...(example === undefined ? [] : [json]), ...optional('header')],
+      url: { raw, host: ['{{baseUrl}}'], path: raw.split('/').slice(1), query: optional('query') },
+      ...(example !== undefined && { body: { mode: 'raw', raw: bodyText(example) } }),
+    },
+  };
+}
+
+const operations = Object.entries<Part>(document.paths)
+  .filter(([path]) => path.startsWith('/api/'))
+  .flatMap(([path, methods]) =>
+    Object.entries<Part>(methods).map(([method, operation]) => ({ path, method, operation })),
+  )
+  // All requests of a folder can run in a row.
+  .sort((one, other) => Number(one.method === 'delete') - Number(other.method === 'delete'));
+const folders = Map.groupBy(operations, ({ operation }) => operation.tags[0] as string);
+const item = Array.from(folders, ([name, requests]) => ({ name, item: requests.map(requestOf) }));
+const collection = {
+  info: {
+    name: `Artseal ${document.info.version}`,
+    description:
+      'Set the variables baseUrl, apiKey and apiSecret. The script of the collection signs each request.',
+    schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json',
+  },
+  item,
+  event: [event('prerequest', signing), event('test', checking)],
+  variable: Array.from(variables, ([key, value]) => ({ key, value })),
+};
+const [folder = join(projectFolder, 'docs', 'site')] = process.argv.slice(2);
+writeFileSync(join(folder, basename(collectionFile)), `${JSON.stringify(collection, undefined, 2)}\n`);
