@@ -10,6 +10,9 @@ import type { ProvenanceEvent } from './provenance.ts';
 /** The version of the formats of leaves and bundles. */
 export const leafVersion = 1;
 
+/** How the name of a log begins if no setting names it, which only a sandbox allows. */
+export const madeUpOriginStart = 'artseal.invalid/';
+
 /** Bytes of a salt. */
 export const saltBytes = 32;
 
@@ -36,7 +39,9 @@ export interface RecordLeaf {
  * - NUMBERS_SKIPPED: filing numbers that are never issued: those of `year` after `after`, up to `through`.
  * - CLOCK_ACCEPTED: an operator confirmed the time `timeS`, although it is before the newest record or long after it.
  * - RECORDS_ERASED: the texts and salts of expired records were erased. `records` is their number, `leaves` their leaves (see
- *   `leafRanges`), `before` the latest time that they can have, Unix seconds.
+ *   `leafRanges`), `before` the latest time that they can have, Unix seconds. `ahead` is by how many seconds the clock of the
+ *   sandbox, by which the retention ended, was ahead of the time of the leaf; left out if it was not. Only a log with a made-up
+ *   name has it.
  */
 export type LogEventKind =
   | 'LOG_BEGUN'

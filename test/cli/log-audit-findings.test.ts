@@ -74,6 +74,30 @@ test('an erasure of records that were kept long enough is valid, and a later aud
   );
 });
 
+test('an erasure counts the advanced clock as age only in a log whose name no production has', async (t) => {
+  const sandbox = 'artseal.invalid/0123456789abcdef';
+  const tenYearsS = 315_360_000;
+  for (const [origin, ahead, isValid] of [
+    [sandbox, 6 * 365 * dayS, true],
+    [sandbox, tenYearsS, true],
+    [sandbox, 4 * 365 * dayS, false],
+    [sandbox, tenYearsS + 1, false],
+    [sandbox, -1, false],
+    [sandbox, 'years', false],
+    ['artseal.invalid.example/log', 6 * 365 * dayS, false],
+    ['log.example/artworks', 6 * 365 * dayS, false],
+  ] as const) {
+    const own = new SmallLog(origin);
+    own.act('LOG_BEGUN', { adopted: 0 }, begunS);
+    own.addKeys();
+    own.record(filingAt(begunS, 1));
+    erase(own, { records: 1, leaves: `${own.leaves.length - 1}`, before: begunS, ahead });
+    const result = await audited(t, own);
+    if (isValid) assertGood(result);
+    else assertRejected(result, 7, /erases records from less than 5 years before/);
+  }
+});
+
 test('an audit warns of an erasure that does not name its leaves', async (t) => {
   const own = agedLog();
   erase(own, { records: 1 });

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { madeUpOriginStart } from '../../domain/leaf.ts';
 import { replaceFile } from '../../lib/replace-file.ts';
 import type { LogNames } from '../../store/log-commands.ts';
 import type { Store } from '../../store/store.ts';
@@ -64,7 +65,7 @@ export function createCheckpointFile(dataDir: string) {
 
 /** Makes the name of a log without a setting: unique to the deployment, and never a host name. */
 export function madeUpOrigin({ keyFor }: Pick<Store, 'keyFor'>): string {
-  return `artseal.invalid/${Buffer.from(keyFor('log origin')).toString('hex').slice(0, 16)}`;
+  return `${madeUpOriginStart}${Buffer.from(keyFor('log origin')).toString('hex').slice(0, 16)}`;
 }
 
 /** Says how the origin has to be set in production: to the name of the log if it has one. */

@@ -142,7 +142,7 @@ async function auditTree(
     ...{ origin, pin, rows: from?.rows ?? [], contents: from?.contents ?? noContents() },
   };
   const leaves = state.contents;
-  const contents = createContents(leaves);
+  const contents = createContents(leaves, origin);
   const rows = createRows(log, state.rows);
   const compareSeen = () => {
     for (const one of seen) {

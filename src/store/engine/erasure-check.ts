@@ -1,6 +1,6 @@
 import { asc, eq, type InferSelectModel } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
-import { type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
+import { type LeafSpan, type LogEventDetail, madeUpOriginStart, readLeafRanges } from '../../domain/leaf.ts';
 import { logEvent } from './schema.ts';
 import type { Database } from './statement.ts';
 
@@ -20,8 +20,8 @@ type LogEventRow = InferSelectModel<typeof logEvent>;
 /** As `readErasures` makes it. */
 export type Erasures = Awaited<ReturnType<typeof readErasures>>;
 
-/** The erasures of a log. */
-export async function readErasures(database: Database) {
+/** The erasures of the log with this name. */
+export async function readErasures(database: Database, origin: string) {
   const faults: string[] = [];
   const spans: ErasedSpan[] = [];
   const isErasure = eq(logEvent.kind, 'RECORDS_ERASED');
@@ -32,7 +32,7 @@ export async function readErasures(database: Database) {
     .orderBy(asc(logEvent.sequence))
     .all();
   for (const row of events) {
-    const read = readErased(row);
+    const read = readErased(row, origin);
     if (read === undefined)
       faults.push(`log event ${row.sequence} does not say which leaves before it were erased`);
     for (const span of read ?? []) spans.push(span);
@@ -57,13 +57,19 @@ export async function readErasures(database: Database) {
 }
 
 /** The leaves that a log event lists; undefined if it lists none, another number than it says, or a later leaf. */
-function readErased({ sequence, detail, timeS, leafIndex }: LogEventRow): readonly ErasedSpan[] | undefined {
-  const { records, leaves, before } = parsed(detail) as Partial<LogEventDetail>;
+function readErased(
+  { sequence, detail, timeS, leafIndex }: LogEventRow,
+  origin: string,
+): readonly ErasedSpan[] | undefined {
+  const { records, leaves, before, ahead = 0 } = parsed(detail) as Partial<LogEventDetail>;
   const spans = typeof leaves === 'string' ? readLeafRanges(leaves) : undefined;
   const listed = spans?.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   const isBefore = (spans?.at(-1)?.last ?? leafIndex) < leafIndex;
   if (spans === undefined || listed !== records || !isBefore || typeof before !== 'number') return undefined;
-  const erasure = { event: sequence, timeS, latestS: Math.min(before, endOfRetention(timeS)) };
+  // As auditors count it.
+  const aheadS = origin.startsWith(madeUpOriginStart) ? Number(ahead) : 0;
+  const latestS = Math.min(before, endOfRetention(timeS + aheadS));
+  const erasure = { event: sequence, timeS, latestS };
   return spans.map((span) => ({ ...span, ...erasure }));
 }
 

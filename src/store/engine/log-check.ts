@@ -55,8 +55,8 @@ export async function faultsInLog(
   database: Database,
   faultsOfEngine: () => Iterable<string> = () => [],
 ): Promise<readonly string[]> {
-  const { roots: published, faults: faultsInNotes } = await publishedIn(database);
-  const erasures = await readErasures(database);
+  const { origin = '', roots: published, faults: faultsInNotes } = await publishedIn(database);
+  const erasures = await readErasures(database, origin);
   const faultOfContent = createContentCheck(erasures);
   const faults: string[] = [...faultsInNotes, ...erasures.faults];
   let tree = emptyTree;
@@ -247,7 +247,7 @@ function dataOf({ kind, sequence, timeS, detail: text }: LogEventRow): string {
   return logEventLeafData({ kind, sequence, timeS, detail: parsed(text) as LogEventDetail });
 }
 
-/** The roots of the kept checkpoints, base64, by their sizes; and the checkpoints that are not of this log. */
+/** The name of the log, the roots of the kept checkpoints, base64, by their sizes; and those that are not of this log. */
 async function publishedIn(database: Database) {
   const { origin } =
     (await database.select().from(logOrigin).orderBy(desc(logOrigin.id)).limit(1).get()) ?? {};
@@ -264,7 +264,7 @@ async function publishedIn(database: Database) {
     if (name === origin && sizeText === String(size)) roots.set(size, root);
     else faults.push(`the kept checkpoint of ${size} leaves is of another log or size`);
   }
-  return { roots, faults };
+  return { origin, roots, faults };
 }
 
 /** Records and log events that name a leaf which does not exist, or which others name as well. At least every second is a fault. */

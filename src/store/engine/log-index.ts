@@ -185,7 +185,7 @@ function note({ years, transfers, skipped, erased }: Contents, leaf: NotedLeaf):
     return () => void skipped.pop();
   }
   if (kind === 'RECORDS_ERASED') {
-    const before = Math.min(Number(detail?.before), time - retentionMinS);
+    const before = Math.min(Number(detail?.before), time + Number(detail?.ahead ?? 0) - retentionMinS);
     // An event without a list of its leaves covers none.
     erased.push({ before, spans: readLeafRanges(String(detail?.leaves)) ?? [] });
     return () => void erased.pop();

@@ -6,7 +6,7 @@ import { actAt, begunS } from './small-log.ts';
 
 test('a log may have any number of erasures, and later events that allow an exception are kept', () => {
   const state = noContents();
-  const contents = createContents(state);
+  const contents = createContents(state, 'log.example');
   let acts = 0;
   const add = (kind: string, detail: Record<string, string | number>) => {
     acts += 1;
