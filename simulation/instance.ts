@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { createCalendar } from '../src/domain/calendar.ts';
-import type { Clock } from '../src/domain/clock.ts';
+import { type Clock, createBusinessClock } from '../src/domain/clock.ts';
 import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
 import { createBackupPlaces } from '../src/operations/backup/places.ts';
@@ -119,6 +119,8 @@ export function startInstance(options: InstanceOptions): Instance {
   const { service, calls } = options.assembly.assemble({
     ...deployment,
     ...{ store, keyRing, clock, random, newInstructionId, log },
+    businessClock: createBusinessClock(clock),
+    isClockAdvanceable: false,
     partyRules,
     provider: {
       ...connection,

@@ -97,6 +97,8 @@ export interface CallsDependencies {
   readonly calendar: Calendar;
   /** `NonceGap.untilS`. */
   readonly nonceGapUntilS?: () => number;
+  /** `BusinessClock.aheadMs`. */
+  readonly aheadMs?: () => number;
 }
 
 /**
@@ -116,10 +118,11 @@ export function createCalls({
   clock,
   calendar,
   nonceGapUntilS = () => 0,
+  aheadMs = () => 0,
 }: CallsDependencies) {
   const authenticate = createAuthentication(store, keyRing);
   const takeRate = createRateLimit(clock.monotonicMs);
-  const jumpResistantMs = createJumpResistantClock(clock);
+  const admissionAt = createAdmissionTimes(clock, aheadMs);
   const { limitRunning, pause } = createRunningLimit();
   const runRouted = createRoutedCalls(dispatcher, pause);
   const streams = createConcurrencyLimit<string>({
@@ -165,8 +168,9 @@ export function createCalls({
     setCaller(event, platform.caller);
     const { callerId, monthlyQuota: limit } = platform;
     const rate = takeRate(callerId, tiers[platform.tier].callsPerSecond);
-    const quota = { callerId, month: calendar.month(nowMs).name, limit, take: false };
-    const quotaAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
+    const businessMs = nowMs + aheadMs();
+    const quota = { callerId, month: calendar.month(businessMs).name, limit, take: false };
+    const quotaAfter = (calls: number) => quotaStatus(platform, calendar, businessMs, calls);
     const transaction = new CallTransaction(store, callerId, { ...admission, nonce, quota }, (calls) =>
       quotaExceeded(quotaAfter(calls)),
     );
@@ -201,16 +205,21 @@ export function createCalls({
     return stream;
   }
 
-  function admissionAt(nowMs: number) {
-    return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(jumpResistantMs() / 1000) };
-  }
-
   return {
     ...{ signed, identified, streamed },
     /** Throws PERMISSION_DENIED if a principal lacks the scope of a method. */
     checkScope: dispatcher.checkScope,
     /** How many streams are open. */
     openStreams: streams.taken,
+  };
+}
+
+/** Returns the function that makes the times of an admission from the time of its call. */
+function createAdmissionTimes(clock: Clock, aheadMs: () => number) {
+  const jumpResistantMs = createJumpResistantClock(clock);
+  return (nowMs: number) => {
+    const sweepAtS = Math.floor(jumpResistantMs() / 1000);
+    return { nowS: Math.floor(nowMs / 1000), sweepAtS, aheadS: aheadMs() / 1000 };
   };
 }
 

@@ -96,6 +96,7 @@ async function assemble(start: Start, core: Core) {
   const calls = createCalls({
     ...{ store, keyRing, clock, calendar, dispatcher: service.dispatcher },
     nonceGapUntilS: core.nonceGap.untilS,
+    aheadMs: core.businessClock.aheadMs,
   });
   const openCalls = new OpenCalls();
   const parts = { calls, callMetrics: createCallMetrics(), readiness, clientOf, openCalls, tls };

@@ -10,7 +10,7 @@ import { createBackupCommands } from '../operations/backup/commands.ts';
 import { createChildCommands } from '../operations/child-commands.ts';
 import { openRegistry, type RegistryOptions, systemClock } from '../operations/registry.ts';
 import { createService } from './service.ts';
-import { configuredParts } from './start.ts';
+import { configuredParts, openBusinessClock } from './start.ts';
 
 /**
  * Opens the services of a data folder in this process, without listeners and without background work: what is due is done when
@@ -27,14 +27,15 @@ export async function openInProcess(
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
   const { dataDir } = config;
-  const provider = await config.provider.open(config.providerSettings, { dataDir, clock });
+  const businessClock = await openBusinessClock(config, execute, clock);
+  const provider = await config.provider.open(config.providerSettings, { dataDir, clock: businessClock });
   opened.defer(() => provider.close());
   const calendar = createCalendar(config.timeZone);
   const log = pino({ level: 'silent' });
   const commands = createChildCommands();
   opened.defer(commands.stop);
   const service = createService({
-    ...{ store, keyRing, clock, calendar, provider, log },
+    ...{ store, keyRing, clock, businessClock, calendar, provider, log },
     ...configuredParts(config, commands, createBackupCommands(commands, config)),
     publication: createSigner({
       ...{ execute, keyRing, clock, log, origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) },
@@ -46,7 +47,8 @@ export async function openInProcess(
   });
   opened.defer(service.stop);
   const { dispatcher } = service;
-  const calls = createCalls({ store, keyRing, clock, calendar, dispatcher });
+  const { aheadMs } = businessClock;
+  const calls = createCalls({ store, keyRing, clock, aheadMs, calendar, dispatcher });
   const transport = createInMemoryTransport(
     {
       calls,

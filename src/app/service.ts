@@ -33,6 +33,7 @@ import type { ReconciliationLimits } from '../payments/reconciliation/limits.ts'
 import { createNotifications } from '../payments/reconciliation/notifications.ts';
 import { createReconciler } from '../payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../payments/reconciliation/recovery.ts';
+import type { BusinessTime } from '../store/filing-commands.ts';
 import { executorOf, type Store, shares } from '../store/store.ts';
 
 /** What the service works with. */
@@ -52,18 +53,25 @@ export interface ServiceParts extends ProcessParts {
 /** The service without listeners. */
 export type Service = ReturnType<typeof createService>;
 
+/** Returns the function that reads the business time. */
+function createNow({ clock, businessClock }: ServiceParts, timestamp: (atMs: number) => string) {
+  const instant = (atMs: number) => ({ atMs, timestamp: timestamp(atMs) });
+  return (): BusinessTime => {
+    const [real, aheadMs] = [instant(clock.nowMs()), businessClock.aheadMs()];
+    return aheadMs === 0 ? real : { ...instant(real.atMs + aheadMs), real };
+  };
+}
+
 /** Creates the service from its store and its provider. */
 export function createService(parts: ServiceParts) {
-  const { store, provider, clock, calendar, publication } = parts;
+  const { store, provider, clock, businessClock, calendar, publication } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const timestamp = (atMs: number) => calendar.timestamp(atMs);
-  const now = () => {
-    const atMs = clock.nowMs();
-    return { atMs, timestamp: timestamp(atMs) };
-  };
-  const reconciler = createReconciler({ ...parts, execute, now });
-  const recovery = createRecovery({ ...parts, execute, reconciler });
+  const now = createNow(parts, timestamp);
+  const business = { ...parts, execute, clock: businessClock };
+  const reconciler = createReconciler({ ...business, now });
+  const recovery = createRecovery({ ...business, reconciler });
   const openReads = createOpenReads(executorOf(store, shares.publicReads));
   const tile = createTileReader({ execute: openReads, publication });
   const bundles = createBundles(publication);
@@ -81,7 +89,7 @@ export function createService(parts: ServiceParts) {
       onEvents: store.onEvents,
       requestsInFlight: store.requestsInFlight,
       attempt,
-      clock,
+      clock: businessClock,
       random: parts.random,
       log: parts.log,
     },
@@ -92,6 +100,7 @@ export function createService(parts: ServiceParts) {
     ...{ attempt, recentRequests },
     executeApart: execute,
     nowS: () => Math.floor(clock.nowMs() / 1_000),
+    businessNowS: () => Math.floor(businessClock.nowMs() / 1_000),
     timestampS: (atS) => (typeof atS === 'number' ? timestamp(atS * 1_000) : ''),
     refreshLogKeys: publication.refresh,
     checkTarget: (url) => checkTarget(url, targets),
@@ -112,7 +121,7 @@ export function createService(parts: ServiceParts) {
       createBackupService(dependencies),
       createMaintenanceService(dependencies),
     ]),
-    notifications: createNotifications({ provider, execute, clock }),
+    notifications: createNotifications({ provider, execute, clock: businessClock }),
     /** Where the listeners keep their calls. */
     recentRequests,
     /** The public part of the evidence log. */

@@ -2,9 +2,10 @@ import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
 import { findNonceGap } from '../api/authentication.ts';
 import type { BackupAccess, Reload } from '../api/services/dependencies.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, settings } from '../config/config.ts';
+import { refuse } from '../config/settings.ts';
 import { createCalendar } from '../domain/calendar.ts';
-import type { Clock } from '../domain/clock.ts';
+import { type BusinessClock, type Clock, createBusinessClock } from '../domain/clock.ts';
 import type { Finding } from '../domain/finding.ts';
 import { createCheckpointFile, madeUpOrigin } from '../evidence/log/publication.ts';
 import { createSigner } from '../evidence/log/signer.ts';
@@ -22,7 +23,7 @@ import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
 import type { Notifications } from '../payments/reconciliation/notifications.ts';
-import type { Store } from '../store/store.ts';
+import type { Execute, Store } from '../store/store.ts';
 import { createProviderMetrics } from '../telemetry/metrics/provider-metrics.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { createService } from './service.ts';
@@ -61,8 +62,10 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   const logVerification = createLogVerification({ ...registry, dataDir: config.dataDir, clock, log });
   opened.defer(logVerification.stop);
   const nonceGap = await findNonceGap(execute, clock, log);
+  const businessClock = await openBusinessClock(config, execute, clock);
   let notifications: Notifications | undefined;
-  const { observed: provider, ...payments } = await openProvider(start, async (notification) => {
+  const business = { ...start, clock: businessClock };
+  const { observed: provider, ...payments } = await openProvider(business, async (notification) => {
     if (notifications === undefined) throw new Error('The service has not started yet.');
     await notifications.accept(notification);
   });
@@ -72,7 +75,7 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   opened.defer(commands.stop);
   const backups = createBackupCommands(commands, config);
   const service = createService({
-    ...{ store, keyRing, clock, calendar, publication, provider, log },
+    ...{ store, keyRing, clock, businessClock, calendar, publication, provider, log },
     ...{ filingClock, reload },
     isRolledBack: () => findRollback() !== undefined,
     ...configuredParts(config, commands, backups, start.simulated.limits),
@@ -80,7 +83,25 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   opened.defer(service.stop);
   notifications = service.notifications;
   const health = { logVerification, nonceGap, payments, filingClock, findRollback };
-  return { store, registry, calendar, publication, service, backups, ...health };
+  return { store, registry, businessClock, calendar, publication, service, backups, ...health };
+}
+
+/** Whether operators may advance the clock: a provider that moves money, also test money, keeps its own time. */
+const isClockAdvanceable = ({ environment, provider }: Config): boolean =>
+  environment === 'sandbox' && !provider.movesMoney;
+
+/** Opens the business clock, as far ahead as the store has it. Throws ConfigError if the provider cannot follow. */
+export async function openBusinessClock(
+  config: Config,
+  execute: Execute,
+  real: Clock,
+): Promise<BusinessClock> {
+  const { aheadS } = await execute({ kind: 'ReadLogClock' });
+  if (aheadS > 0 && !isClockAdvanceable(config))
+    refuse(settings.provider, 'must be simulated: the clock of this sandbox was advanced');
+  const clock = createBusinessClock(real);
+  clock.setAhead(aheadS);
+  return clock;
 }
 
 /** What a service takes from the settings, whether it has listeners or not. */
@@ -92,6 +113,7 @@ export function configuredParts(
 ) {
   return {
     environment: config.environment,
+    isClockAdvanceable: isClockAdvanceable(config),
     partyRules: config.provider.parties,
     currency: config.currency,
     random: Math.random,

@@ -40,12 +40,13 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     verify: async () => (await import('./verify.ts')).verify,
     log: async () => (await import('./log-audit.ts')).log,
   },
-  'Try the public API': {
+  'Try it in a sandbox': {
     demo: async () => (await import('./client-commands.ts')).demo,
     call: async () => (await import('./client-commands.ts')).call,
     sign: async () => (await import('./client-commands.ts')).sign,
     listen: async () => (await import('./listen.ts')).listen,
     trigger: async () => (await import('./trigger.ts')).trigger,
+    sandbox: async () => (await import('./server.ts')).sandbox,
   },
   'Learn about artseal': {
     help: async () => (await import('./help.ts')).createHelp(loadTasks),

@@ -1,5 +1,8 @@
 import { MaintenanceService, ReloadResponse_Part_Result } from '../../gen/artseal/v1/maintenance_pb.ts';
-import { type Action, type Command, type CommandGroup, exitCodes } from './command.ts';
+import { aheadMaxS } from '../domain/clock.ts';
+import { durationText } from '../domain/filing-clock.ts';
+import { durationMs } from '../lib/timing.ts';
+import { type Action, type Command, type CommandGroup, exitCodes, UsageError } from './command.ts';
 import { calls, wordIn } from './session.ts';
 
 const show: Action = {
@@ -8,14 +11,16 @@ const show: Action = {
   ...calls(async ({ client, show }) => {
     const response = await client(MaintenanceService).getClock({});
     const { clock } = response;
+    const sandbox = response.sandboxClock || undefined;
     const [newest, fault] = [response.newestRecord || undefined, response.fault || undefined];
     const verdict =
       fault === undefined
         ? 'are accepted'
         : `are rejected: ${fault}; if the clock is right, run artseal clock accept`;
     show(
-      { clock, newest, fault },
+      { clock, sandbox, newest, fault },
       `wall clock     ${clock}`,
+      ...(sandbox === undefined ? [] : [`sandbox clock  ${sandbox}`]),
       `newest record  ${newest ?? 'none'}`,
       `filings        ${verdict}`,
     );
@@ -40,6 +45,34 @@ export const clock: CommandGroup = {
   summary: 'show or accept the clock that dates filings',
   actions: [show, accept],
   details: ['Only a running server knows whether the clock was set while it ran.'],
+};
+
+const advance: Action = {
+  usage: 'sandbox advance DURATION [--reason TEXT] [--json]',
+  details: [
+    'Advances the clock of a sandbox by a DURATION such as 90m, 12h or 7d, for good: up to 3650d in all. Holds lapse, retries come',
+    'due, months end and retention ends by it, and it goes on from there, after a restart too. Filings, the evidence log, signatures,',
+    'keys, tokens, TLS and the audit log keep the real time. Only with the simulated payment provider.',
+  ],
+  ...calls(async ({ words, client, reason, show }) => {
+    const duration = words.required('DURATION');
+    const seconds = durationMs(duration) / 1_000;
+    if (!(seconds >= 1 && seconds <= aheadMaxS))
+      throw new UsageError(`takes a DURATION from 1s to 3650d, as in 90m, 12h or 7d, not '${duration}'`);
+    const { sandboxClock, aheadSeconds } = await client(MaintenanceService).advanceClock({ seconds, reason });
+    show(
+      { sandbox: sandboxClock, aheadSeconds },
+      `sandbox clock  ${sandboxClock}`,
+      `ahead by       ${durationText(aheadSeconds)}`,
+    );
+  }),
+};
+
+/** `artseal sandbox` */
+export const sandbox: CommandGroup = {
+  summary: 'advance the clock of a sandbox',
+  actions: [advance],
+  details: [],
 };
 
 /** What a line says of a part. */

@@ -7,3 +7,31 @@ export interface Clock {
   /** Calls back once, so many milliseconds from now by the monotonic clock. The returned function calls it off. */
   after(ms: number, callback: () => void): () => void;
 }
+
+/**
+ * The clock of deadlines, retries, months and retention: the real one, and ahead of it in a sandbox whose clock an operator
+ * advanced. Evidence, credentials and the audit log have the real time.
+ */
+export interface BusinessClock extends Clock {
+  /** By how much it is ahead of the real clock, in milliseconds. */
+  aheadMs(): number;
+  /** Sets it ahead by so many seconds. */
+  setAhead(seconds: number): void;
+}
+
+/** The most that the clock of a sandbox can be ahead, in seconds: ten years. */
+export const aheadMaxS = 315_360_000;
+
+/** Creates the business clock of a process. Its wall clock is the real one until it is set ahead. */
+export function createBusinessClock(real: Clock): BusinessClock {
+  let aheadMs = 0;
+  return {
+    nowMs: () => real.nowMs() + aheadMs,
+    monotonicMs: () => real.monotonicMs(),
+    after: (ms, callback) => real.after(ms, callback),
+    aheadMs: () => aheadMs,
+    setAhead: (seconds) => {
+      aheadMs = seconds * 1_000;
+    },
+  };
+}

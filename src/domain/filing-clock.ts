@@ -74,8 +74,8 @@ export function clockError(fault: ClockFault): ApiError {
   return new ApiError('UNAVAILABLE', message, { retryAfterS });
 }
 
-/** Seconds, and days if there are two or more. */
-function durationText(seconds: number): string {
+/** Writes a duration as seconds, and days if there are two or more. */
+export function durationText(seconds: number): string {
   const days = Math.floor(seconds / dayS);
   return days < 2 ? `${seconds} s` : `${seconds} s (${days} days)`;
 }

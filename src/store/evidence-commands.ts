@@ -84,6 +84,11 @@ export interface EvidenceCommands {
    * Returns the times before, and the accepted one, Unix seconds.
    */
   AcceptClock(command: { readonly by: Actor }): LogClock & { readonly acceptedS: number };
+  /**
+   * Advances the business clock by so many seconds, with an audit entry. Returns by how many seconds it is ahead then. Fails with
+   * VALIDATION_FAILED if that would be more than `aheadMaxS`. Only a sandbox has such a clock.
+   */
+  AdvanceClock(command: { readonly by: Actor; readonly seconds: number }): number;
 }
 
 /** Progress of VerifyLog. */
@@ -104,6 +109,8 @@ export interface LogClock {
   readonly datedS: number | undefined;
   /** The last time that an operator accepted, Unix seconds, and its sequence among the log events; undefined if none. */
   readonly accepted: { readonly sequence: number; readonly timeS: number } | undefined;
+  /** By how many seconds the business clock is ahead of the real one. */
+  readonly aheadS: number;
 }
 
 /** Names a record of a filing of `owner`, or of any caller if that is undefined. */

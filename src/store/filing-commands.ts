@@ -15,17 +15,22 @@ export interface FilingFilter {
   readonly year: number | undefined;
 }
 
-/** An instant, and its timestamp in the business time zone. */
+/** An instant of the business clock, and its timestamp in the business time zone. */
 export interface BusinessTime {
   readonly atMs: number;
   /** RFC 3339, whole seconds, numeric offset. */
   readonly timestamp: string;
+  /** The same instant by the real clock, if that differs. */
+  readonly real?: Omit<BusinessTime, 'real'> | undefined;
 }
+
+/** The real time of an instant, which evidence and numbers have. */
+export const realTime = (at: BusinessTime): Omit<BusinessTime, 'real'> => at.real ?? at;
 
 /** Filings and their provenance: append-only. */
 export interface FilingCommands {
   /**
-   * Files an artwork under the next number of the timestamp's year. Numbers have no gaps except after a restore. Fails with
+   * Files an artwork under the next number of the year of the real time. Numbers have no gaps except after a restore. Fails with
    * FILING_NUMBERS_EXHAUSTED; with FILING_CAP_REACHED if the caller has used its `cap` for the year; and with UNAVAILABLE while
    * `findClockFault` reports a fault. `clockSetByS` is its `setByS`, 0 by default.
    */

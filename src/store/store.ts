@@ -204,6 +204,8 @@ export interface Admission {
   readonly nowS: number;
   /** Unix seconds by which expired nonces and idempotency keys are deleted; `nowS` by default. */
   readonly sweepAtS?: number | undefined;
+  /** By how many seconds the business clock, which events have, is ahead of these; 0 by default. */
+  readonly aheadS?: number | undefined;
   readonly nonce?: NonceClaim | undefined;
   readonly idempotency?: IdempotencyClaim | undefined;
   readonly quota?: QuotaClaim | undefined;

@@ -106,6 +106,10 @@ const eraseRecord = `UPDATE provenance_record SET ${assigned(recordErasure)}`;
 /** Inserts leaves. */
 export const leaf = (values: string) => `INSERT INTO log_leaf (id, data, hashes, first) VALUES ${values}`;
 
+/** Binds the database to a sandbox, unless it is bound. */
+const bind = (secret: string) =>
+  `INSERT INTO deployment (id, environment, secret, currency) VALUES (1, 'sandbox', ${secret}, 'CNY') ON CONFLICT DO NOTHING`;
+
 /** Further statements, by the messages that reject them. */
 const forbiddenIn = ({ bytes }: AppendOnlyEngine): Readonly<Record<string, readonly string[]>> => ({
   'a filing never changes': [
@@ -115,6 +119,10 @@ const forbiddenIn = ({ bytes }: AppendOnlyEngine): Readonly<Record<string, reado
   'a provenance record never changes': [
     ...['position = 9', 'leaf_index = leaf_index + 1', assigned(recordErasure)],
   ].map((change) => `UPDATE provenance_record SET ${change}`),
+  'only the clock of a sandbox is advanced, and it never goes back': [
+    'UPDATE deployment SET clock_ahead_s = clock_ahead_s - 1',
+    "UPDATE deployment SET environment = 'production'; UPDATE deployment SET clock_ahead_s = 1",
+  ].map((change) => `${bind(bytes('00'))}; ${change}`),
   'a party never changes, it is removed': [`UPDATE party SET provider_ids = '{"stripe":"cus_1"}'`],
   'a leaf of the log follows the last one': [
     ...["(0, '{}', none, 0)", "(0, '{}', none, 2)", "(99, '{}', none, 1)", "(99, '{}', none, 99)"],

@@ -79,6 +79,8 @@ const evidenceMakers: Makers = {
   SaveLogIndex: () => ({}),
   ReadLogClock: () => ({}),
   AcceptClock: (world) => ({ by: world.by() }),
+  // By little: the requests have one time for all that expires.
+  AdvanceClock: (world) => ({ by: world.by(), seconds: 1 }),
   GetLog: () => ({}),
   NameLog: (world) => ({ origin: 'log.example/one', key: newLogKey(world) }),
   RotateLogKey: (world) => ({

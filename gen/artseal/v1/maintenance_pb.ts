@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/maintenance.proto.
  */
 export const file_artseal_v1_maintenance: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcnRzZWFsL3YxL21haW50ZW5hbmNlLnByb3RvEgphcnRzZWFsLnYxIhEKD0dldENsb2NrUmVxdWVzdCJHChBHZXRDbG9ja1Jlc3BvbnNlEg0KBWNsb2NrGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkSDQoFZmF1bHQYAyABKAkiJAoSQWNjZXB0Q2xvY2tSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSI+ChNBY2NlcHRDbG9ja1Jlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkibgoLRXhwaXJlZFllYXISDAoEeWVhchgBIAEoBRIPCgdmaWxpbmdzGAIgASgFEg8KB3JlY29yZHMYAyABKAUSFwoPZmlyc3RfZmlsaW5nX25vGAQgASgJEhYKDmxhc3RfZmlsaW5nX25vGAUgASgJIikKE0NvdW50RXhwaXJlZFJlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCSJvChRDb3VudEV4cGlyZWRSZXNwb25zZRImCgV5ZWFycxgBIAMoCzIXLmFydHNlYWwudjEuRXhwaXJlZFllYXISFgoOcmVjb3JkZWRfdXBfdG8YAiABKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIjkKE0VyYXNlRXhwaXJlZFJlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCRIOCgZyZWFzb24YAiABKAkiVwoURXJhc2VFeHBpcmVkUmVzcG9uc2USJgoFeWVhcnMYASADKAsyFy5hcnRzZWFsLnYxLkV4cGlyZWRZZWFyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJDCgxNYXN0ZXJLZXlVc2USEgoKbWFzdGVyX2tleRgBIAEoCRIPCgdzZWNyZXRzGAIgASgFEg4KBm5lZWRlZBgDIAEoBSIpChdSZWVuY3J5cHRTZWNyZXRzUmVxdWVzdBIOCgZyZWFzb24YASABKAkisgEKGFJlZW5jcnlwdFNlY3JldHNSZXNwb25zZRISCgptYXN0ZXJfa2V5GAEgASgJEhMKC3JlZW5jcnlwdGVkGAIgASgFEigKBmJlZm9yZRgDIAMoCzIYLmFydHNlYWwudjEuTWFzdGVyS2V5VXNlEicKBWFmdGVyGAQgAygLMhguYXJ0c2VhbC52MS5NYXN0ZXJLZXlVc2USGgoSdW51c2VkX21hc3Rlcl9rZXlzGAUgAygJIiYKFFJvdGF0ZVNlY3JldHNSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSLGAwoVUm90YXRlU2VjcmV0c1Jlc3BvbnNlEjoKCGFwaV9rZXlzGAEgAygLMiguYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuQXBpS2V5EjsKCHdlYmhvb2tzGAIgAygLMikuYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuV2ViaG9vaxI6Cghsb2dfa2V5cxgDIAMoCzIoLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1Jlc3BvbnNlLkxvZ0tleRIQCghoYXNfbW9yZRgEIAEoCBpmCgZBcGlLZXkSDgoGY2FsbGVyGAEgASgJEhcKD3JlcGxhY2VkX2tleV9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSDwoHYXBpX2tleRgEIAEoCRISCgphcGlfc2VjcmV0GAUgASgJGk8KB1dlYmhvb2sSDgoGY2FsbGVyGAEgASgJEhIKCndlYmhvb2tfaWQYAiABKAkSDgoGc2VjcmV0GAMgASgJEhAKCGxvc3RfdXJsGAQgASgJGi0KBkxvZ0tleRIVCg1yZXBsYWNlZF92a2V5GAEgASgJEgwKBHZrZXkYAiABKAkiYQoGTG9nS2V5EgwKBHZrZXkYASABKAkSEAoIYWRkZWRfYXQYAiABKAkSEgoKc2lnbnNfZnJvbRgDIAEoCRIPCgdlbmRzX2F0GAQgASgJEhIKCmlzX3NpZ25pbmcYBSABKAgiFAoSTGlzdExvZ0tleXNSZXF1ZXN0IjcKE0xpc3RMb2dLZXlzUmVzcG9uc2USIAoEa2V5cxgBIAMoCzISLmFydHNlYWwudjEuTG9nS2V5InEKE1JvdGF0ZUxvZ0tleVJlcXVlc3QSGAoQc2lnbnNfaW5fc2Vjb25kcxgBIAEoBRIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBARIOCgZyZWFzb24YAyABKAlCEgoQX292ZXJsYXBfc2Vjb25kcyJOChRSb3RhdGVMb2dLZXlSZXNwb25zZRIfCgNrZXkYASABKAsyEi5hcnRzZWFsLnYxLkxvZ0tleRIVCg1vdGhlcnNfZW5kX2F0GAIgASgJIg8KDVJlbG9hZFJlcXVlc3Qi7wEKDlJlbG9hZFJlc3BvbnNlEi4KBXBhcnRzGAEgAygLMh8uYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZS5QYXJ0GqwBCgRQYXJ0EgwKBG5hbWUYASABKAkSNgoGcmVzdWx0GAIgASgOMiYuYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZS5QYXJ0LlJlc3VsdBIOCgZkZXRhaWwYAyABKAkiTgoGUmVzdWx0EhYKElJFU1VMVF9VTlNQRUNJRklFRBAAEgwKCFJFTE9BREVEEAESCgoGRkFJTEVEEAISEgoOTk9UX1JFTE9BREFCTEUQAyIOCgxDaGVja1JlcXVlc3QiqgEKDUNoZWNrUmVzcG9uc2USLgoFbGV2ZWwYASABKA4yHy5hcnRzZWFsLnYxLkNoZWNrUmVzcG9uc2UuTGV2ZWwSDAoEcGFydBgCIAEoCRIMCgR0ZXh0GAMgASgJIk0KBUxldmVsEhUKEUxFVkVMX1VOU1BFQ0lGSUVEEAASBgoCT0sQARILCgdXQVJOSU5HEAISCQoFRkFVTFQQAxINCglVTkNIRUNLRUQQBDK+BgoSTWFpbnRlbmFuY2VTZXJ2aWNlEkoKCEdldENsb2NrEhsuYXJ0c2VhbC52MS5HZXRDbG9ja1JlcXVlc3QaHC5hcnRzZWFsLnYxLkdldENsb2NrUmVzcG9uc2UiA5ACARJOCgtBY2NlcHRDbG9jaxIeLmFydHNlYWwudjEuQWNjZXB0Q2xvY2tSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5BY2NlcHRDbG9ja1Jlc3BvbnNlElYKDENvdW50RXhwaXJlZBIfLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVxdWVzdBogLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVzcG9uc2UiA5ACARJRCgxFcmFzZUV4cGlyZWQSHy5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlcXVlc3QaIC5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlc3BvbnNlEl0KEFJlZW5jcnlwdFNlY3JldHMSIy5hcnRzZWFsLnYxLlJlZW5jcnlwdFNlY3JldHNSZXF1ZXN0GiQuYXJ0c2VhbC52MS5SZWVuY3J5cHRTZWNyZXRzUmVzcG9uc2USVAoNUm90YXRlU2VjcmV0cxIgLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZRJTCgtMaXN0TG9nS2V5cxIeLmFydHNlYWwudjEuTGlzdExvZ0tleXNSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5MaXN0TG9nS2V5c1Jlc3BvbnNlIgOQAgESUQoMUm90YXRlTG9nS2V5Eh8uYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXF1ZXN0GiAuYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXNwb25zZRI/CgZSZWxvYWQSGS5hcnRzZWFsLnYxLlJlbG9hZFJlcXVlc3QaGi5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlEkMKBUNoZWNrEhguYXJ0c2VhbC52MS5DaGVja1JlcXVlc3QaGS5hcnRzZWFsLnYxLkNoZWNrUmVzcG9uc2UiA5ACATABQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z");
+  fileDesc("ChxhcnRzZWFsL3YxL21haW50ZW5hbmNlLnByb3RvEgphcnRzZWFsLnYxIhEKD0dldENsb2NrUmVxdWVzdCJeChBHZXRDbG9ja1Jlc3BvbnNlEg0KBWNsb2NrGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkSDQoFZmF1bHQYAyABKAkSFQoNc2FuZGJveF9jbG9jaxgEIAEoCSIkChJBY2NlcHRDbG9ja1JlcXVlc3QSDgoGcmVhc29uGAEgASgJIj4KE0FjY2VwdENsb2NrUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAkSFQoNbmV3ZXN0X3JlY29yZBgCIAEoCSI2ChNBZHZhbmNlQ2xvY2tSZXF1ZXN0Eg8KB3NlY29uZHMYASABKAUSDgoGcmVhc29uGAIgASgJIkQKFEFkdmFuY2VDbG9ja1Jlc3BvbnNlEhUKDXNhbmRib3hfY2xvY2sYASABKAkSFQoNYWhlYWRfc2Vjb25kcxgCIAEoBSJuCgtFeHBpcmVkWWVhchIMCgR5ZWFyGAEgASgFEg8KB2ZpbGluZ3MYAiABKAUSDwoHcmVjb3JkcxgDIAEoBRIXCg9maXJzdF9maWxpbmdfbm8YBCABKAkSFgoObGFzdF9maWxpbmdfbm8YBSABKAkiKQoTQ291bnRFeHBpcmVkUmVxdWVzdBISCgpwYWdlX3Rva2VuGAEgASgJIm8KFENvdW50RXhwaXJlZFJlc3BvbnNlEiYKBXllYXJzGAEgAygLMhcuYXJ0c2VhbC52MS5FeHBpcmVkWWVhchIWCg5yZWNvcmRlZF91cF90bxgCIAEoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiOQoTRXJhc2VFeHBpcmVkUmVxdWVzdBISCgpwYWdlX3Rva2VuGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJXChRFcmFzZUV4cGlyZWRSZXNwb25zZRImCgV5ZWFycxgBIAMoCzIXLmFydHNlYWwudjEuRXhwaXJlZFllYXISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkMKDE1hc3RlcktleVVzZRISCgptYXN0ZXJfa2V5GAEgASgJEg8KB3NlY3JldHMYAiABKAUSDgoGbmVlZGVkGAMgASgFIikKF1JlZW5jcnlwdFNlY3JldHNSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSKyAQoYUmVlbmNyeXB0U2VjcmV0c1Jlc3BvbnNlEhIKCm1hc3Rlcl9rZXkYASABKAkSEwoLcmVlbmNyeXB0ZWQYAiABKAUSKAoGYmVmb3JlGAMgAygLMhguYXJ0c2VhbC52MS5NYXN0ZXJLZXlVc2USJwoFYWZ0ZXIYBCADKAsyGC5hcnRzZWFsLnYxLk1hc3RlcktleVVzZRIaChJ1bnVzZWRfbWFzdGVyX2tleXMYBSADKAkiJgoUUm90YXRlU2VjcmV0c1JlcXVlc3QSDgoGcmVhc29uGAEgASgJIsYDChVSb3RhdGVTZWNyZXRzUmVzcG9uc2USOgoIYXBpX2tleXMYASADKAsyKC5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZS5BcGlLZXkSOwoId2ViaG9va3MYAiADKAsyKS5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZS5XZWJob29rEjoKCGxvZ19rZXlzGAMgAygLMiguYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuTG9nS2V5EhAKCGhhc19tb3JlGAQgASgIGmYKBkFwaUtleRIOCgZjYWxsZXIYASABKAkSFwoPcmVwbGFjZWRfa2V5X2lkGAIgASgJEg4KBmtleV9pZBgDIAEoCRIPCgdhcGlfa2V5GAQgASgJEhIKCmFwaV9zZWNyZXQYBSABKAkaTwoHV2ViaG9vaxIOCgZjYWxsZXIYASABKAkSEgoKd2ViaG9va19pZBgCIAEoCRIOCgZzZWNyZXQYAyABKAkSEAoIbG9zdF91cmwYBCABKAkaLQoGTG9nS2V5EhUKDXJlcGxhY2VkX3ZrZXkYASABKAkSDAoEdmtleRgCIAEoCSJhCgZMb2dLZXkSDAoEdmtleRgBIAEoCRIQCghhZGRlZF9hdBgCIAEoCRISCgpzaWduc19mcm9tGAMgASgJEg8KB2VuZHNfYXQYBCABKAkSEgoKaXNfc2lnbmluZxgFIAEoCCIUChJMaXN0TG9nS2V5c1JlcXVlc3QiNwoTTGlzdExvZ0tleXNSZXNwb25zZRIgCgRrZXlzGAEgAygLMhIuYXJ0c2VhbC52MS5Mb2dLZXkicQoTUm90YXRlTG9nS2V5UmVxdWVzdBIYChBzaWduc19pbl9zZWNvbmRzGAEgASgFEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIk4KFFJvdGF0ZUxvZ0tleVJlc3BvbnNlEh8KA2tleRgBIAEoCzISLmFydHNlYWwudjEuTG9nS2V5EhUKDW90aGVyc19lbmRfYXQYAiABKAkiDwoNUmVsb2FkUmVxdWVzdCLvAQoOUmVsb2FkUmVzcG9uc2USLgoFcGFydHMYASADKAsyHy5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlLlBhcnQarAEKBFBhcnQSDAoEbmFtZRgBIAEoCRI2CgZyZXN1bHQYAiABKA4yJi5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlLlBhcnQuUmVzdWx0Eg4KBmRldGFpbBgDIAEoCSJOCgZSZXN1bHQSFgoSUkVTVUxUX1VOU1BFQ0lGSUVEEAASDAoIUkVMT0FERUQQARIKCgZGQUlMRUQQAhISCg5OT1RfUkVMT0FEQUJMRRADIg4KDENoZWNrUmVxdWVzdCKqAQoNQ2hlY2tSZXNwb25zZRIuCgVsZXZlbBgBIAEoDjIfLmFydHNlYWwudjEuQ2hlY2tSZXNwb25zZS5MZXZlbBIMCgRwYXJ0GAIgASgJEgwKBHRleHQYAyABKAkiTQoFTGV2ZWwSFQoRTEVWRUxfVU5TUEVDSUZJRUQQABIGCgJPSxABEgsKB1dBUk5JTkcQAhIJCgVGQVVMVBADEg0KCVVOQ0hFQ0tFRBAEMpEHChJNYWludGVuYW5jZVNlcnZpY2USSgoIR2V0Q2xvY2sSGy5hcnRzZWFsLnYxLkdldENsb2NrUmVxdWVzdBocLmFydHNlYWwudjEuR2V0Q2xvY2tSZXNwb25zZSIDkAIBEk4KC0FjY2VwdENsb2NrEh4uYXJ0c2VhbC52MS5BY2NlcHRDbG9ja1JlcXVlc3QaHy5hcnRzZWFsLnYxLkFjY2VwdENsb2NrUmVzcG9uc2USUQoMQWR2YW5jZUNsb2NrEh8uYXJ0c2VhbC52MS5BZHZhbmNlQ2xvY2tSZXF1ZXN0GiAuYXJ0c2VhbC52MS5BZHZhbmNlQ2xvY2tSZXNwb25zZRJWCgxDb3VudEV4cGlyZWQSHy5hcnRzZWFsLnYxLkNvdW50RXhwaXJlZFJlcXVlc3QaIC5hcnRzZWFsLnYxLkNvdW50RXhwaXJlZFJlc3BvbnNlIgOQAgESUQoMRXJhc2VFeHBpcmVkEh8uYXJ0c2VhbC52MS5FcmFzZUV4cGlyZWRSZXF1ZXN0GiAuYXJ0c2VhbC52MS5FcmFzZUV4cGlyZWRSZXNwb25zZRJdChBSZWVuY3J5cHRTZWNyZXRzEiMuYXJ0c2VhbC52MS5SZWVuY3J5cHRTZWNyZXRzUmVxdWVzdBokLmFydHNlYWwudjEuUmVlbmNyeXB0U2VjcmV0c1Jlc3BvbnNlElQKDVJvdGF0ZVNlY3JldHMSIC5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2USUwoLTGlzdExvZ0tleXMSHi5hcnRzZWFsLnYxLkxpc3RMb2dLZXlzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdExvZ0tleXNSZXNwb25zZSIDkAIBElEKDFJvdGF0ZUxvZ0tleRIfLmFydHNlYWwudjEuUm90YXRlTG9nS2V5UmVxdWVzdBogLmFydHNlYWwudjEuUm90YXRlTG9nS2V5UmVzcG9uc2USPwoGUmVsb2FkEhkuYXJ0c2VhbC52MS5SZWxvYWRSZXF1ZXN0GhouYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZRJDCgVDaGVjaxIYLmFydHNlYWwudjEuQ2hlY2tSZXF1ZXN0GhkuYXJ0c2VhbC52MS5DaGVja1Jlc3BvbnNlIgOQAgEwAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
 
 /**
  * @generated from message artseal.v1.GetClockRequest
@@ -49,6 +49,13 @@ export type GetClockResponse = Message<"artseal.v1.GetClockResponse"> & {
    * @generated from field: string fault = 3;
    */
   fault: string;
+
+  /**
+   * The time of the sandbox, in the same form; empty unless its clock was advanced.
+   *
+   * @generated from field: string sandbox_clock = 4;
+   */
+  sandboxClock: string;
 };
 
 /**
@@ -104,6 +111,58 @@ export const AcceptClockResponseSchema: GenMessage<AcceptClockResponse> = /*@__P
   messageDesc(file_artseal_v1_maintenance, 3);
 
 /**
+ * @generated from message artseal.v1.AdvanceClockRequest
+ */
+export type AdvanceClockRequest = Message<"artseal.v1.AdvanceClockRequest"> & {
+  /**
+   * By how many seconds: at least 1. The clock can be 315,360,000 seconds ahead of the real time, which is ten years.
+   *
+   * @generated from field: int32 seconds = 1;
+   */
+  seconds: number;
+
+  /**
+   * The operator's reason, for the audit log: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.AdvanceClockRequest.
+ * Use `create(AdvanceClockRequestSchema)` to create a new message.
+ */
+export const AdvanceClockRequestSchema: GenMessage<AdvanceClockRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 4);
+
+/**
+ * @generated from message artseal.v1.AdvanceClockResponse
+ */
+export type AdvanceClockResponse = Message<"artseal.v1.AdvanceClockResponse"> & {
+  /**
+   * The time of the sandbox now. RFC 3339, whole seconds, in the business time zone.
+   *
+   * @generated from field: string sandbox_clock = 1;
+   */
+  sandboxClock: string;
+
+  /**
+   * By how many seconds it was ahead of the real time after this call.
+   *
+   * @generated from field: int32 ahead_seconds = 2;
+   */
+  aheadSeconds: number;
+};
+
+/**
+ * Describes the message artseal.v1.AdvanceClockResponse.
+ * Use `create(AdvanceClockResponseSchema)` to create a new message.
+ */
+export const AdvanceClockResponseSchema: GenMessage<AdvanceClockResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 5);
+
+/**
  * Filings whose numbers are of the same year.
  *
  * @generated from message artseal.v1.ExpiredYear
@@ -142,7 +201,7 @@ export type ExpiredYear = Message<"artseal.v1.ExpiredYear"> & {
  * Use `create(ExpiredYearSchema)` to create a new message.
  */
 export const ExpiredYearSchema: GenMessage<ExpiredYear> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 4);
+  messageDesc(file_artseal_v1_maintenance, 6);
 
 /**
  * @generated from message artseal.v1.CountExpiredRequest
@@ -161,7 +220,7 @@ export type CountExpiredRequest = Message<"artseal.v1.CountExpiredRequest"> & {
  * Use `create(CountExpiredRequestSchema)` to create a new message.
  */
 export const CountExpiredRequestSchema: GenMessage<CountExpiredRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 5);
+  messageDesc(file_artseal_v1_maintenance, 7);
 
 /**
  * @generated from message artseal.v1.CountExpiredResponse
@@ -194,7 +253,7 @@ export type CountExpiredResponse = Message<"artseal.v1.CountExpiredResponse"> & 
  * Use `create(CountExpiredResponseSchema)` to create a new message.
  */
 export const CountExpiredResponseSchema: GenMessage<CountExpiredResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 6);
+  messageDesc(file_artseal_v1_maintenance, 8);
 
 /**
  * @generated from message artseal.v1.EraseExpiredRequest
@@ -220,7 +279,7 @@ export type EraseExpiredRequest = Message<"artseal.v1.EraseExpiredRequest"> & {
  * Use `create(EraseExpiredRequestSchema)` to create a new message.
  */
 export const EraseExpiredRequestSchema: GenMessage<EraseExpiredRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 7);
+  messageDesc(file_artseal_v1_maintenance, 9);
 
 /**
  * @generated from message artseal.v1.EraseExpiredResponse
@@ -246,7 +305,7 @@ export type EraseExpiredResponse = Message<"artseal.v1.EraseExpiredResponse"> & 
  * Use `create(EraseExpiredResponseSchema)` to create a new message.
  */
 export const EraseExpiredResponseSchema: GenMessage<EraseExpiredResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 8);
+  messageDesc(file_artseal_v1_maintenance, 10);
 
 /**
  * How many secrets a master key encrypts.
@@ -279,7 +338,7 @@ export type MasterKeyUse = Message<"artseal.v1.MasterKeyUse"> & {
  * Use `create(MasterKeyUseSchema)` to create a new message.
  */
 export const MasterKeyUseSchema: GenMessage<MasterKeyUse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 9);
+  messageDesc(file_artseal_v1_maintenance, 11);
 
 /**
  * @generated from message artseal.v1.ReencryptSecretsRequest
@@ -298,7 +357,7 @@ export type ReencryptSecretsRequest = Message<"artseal.v1.ReencryptSecretsReques
  * Use `create(ReencryptSecretsRequestSchema)` to create a new message.
  */
 export const ReencryptSecretsRequestSchema: GenMessage<ReencryptSecretsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 10);
+  messageDesc(file_artseal_v1_maintenance, 12);
 
 /**
  * @generated from message artseal.v1.ReencryptSecretsResponse
@@ -345,7 +404,7 @@ export type ReencryptSecretsResponse = Message<"artseal.v1.ReencryptSecretsRespo
  * Use `create(ReencryptSecretsResponseSchema)` to create a new message.
  */
 export const ReencryptSecretsResponseSchema: GenMessage<ReencryptSecretsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 11);
+  messageDesc(file_artseal_v1_maintenance, 13);
 
 /**
  * @generated from message artseal.v1.RotateSecretsRequest
@@ -364,7 +423,7 @@ export type RotateSecretsRequest = Message<"artseal.v1.RotateSecretsRequest"> & 
  * Use `create(RotateSecretsRequestSchema)` to create a new message.
  */
 export const RotateSecretsRequestSchema: GenMessage<RotateSecretsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 12);
+  messageDesc(file_artseal_v1_maintenance, 14);
 
 /**
  * @generated from message artseal.v1.RotateSecretsResponse
@@ -398,7 +457,7 @@ export type RotateSecretsResponse = Message<"artseal.v1.RotateSecretsResponse"> 
  * Use `create(RotateSecretsResponseSchema)` to create a new message.
  */
 export const RotateSecretsResponseSchema: GenMessage<RotateSecretsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 13);
+  messageDesc(file_artseal_v1_maintenance, 15);
 
 /**
  * A replaced API key.
@@ -441,7 +500,7 @@ export type RotateSecretsResponse_ApiKey = Message<"artseal.v1.RotateSecretsResp
  * Use `create(RotateSecretsResponse_ApiKeySchema)` to create a new message.
  */
 export const RotateSecretsResponse_ApiKeySchema: GenMessage<RotateSecretsResponse_ApiKey> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 13, 0);
+  messageDesc(file_artseal_v1_maintenance, 15, 0);
 
 /**
  * A webhook that has lost a secret or its URL.
@@ -481,7 +540,7 @@ export type RotateSecretsResponse_Webhook = Message<"artseal.v1.RotateSecretsRes
  * Use `create(RotateSecretsResponse_WebhookSchema)` to create a new message.
  */
 export const RotateSecretsResponse_WebhookSchema: GenMessage<RotateSecretsResponse_Webhook> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 13, 1);
+  messageDesc(file_artseal_v1_maintenance, 15, 1);
 
 /**
  * A replaced key of the evidence log. One new key may replace several.
@@ -505,7 +564,7 @@ export type RotateSecretsResponse_LogKey = Message<"artseal.v1.RotateSecretsResp
  * Use `create(RotateSecretsResponse_LogKeySchema)` to create a new message.
  */
 export const RotateSecretsResponse_LogKeySchema: GenMessage<RotateSecretsResponse_LogKey> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 13, 2);
+  messageDesc(file_artseal_v1_maintenance, 15, 2);
 
 /**
  * A key of the evidence log.
@@ -554,7 +613,7 @@ export type LogKey = Message<"artseal.v1.LogKey"> & {
  * Use `create(LogKeySchema)` to create a new message.
  */
 export const LogKeySchema: GenMessage<LogKey> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 14);
+  messageDesc(file_artseal_v1_maintenance, 16);
 
 /**
  * @generated from message artseal.v1.ListLogKeysRequest
@@ -567,7 +626,7 @@ export type ListLogKeysRequest = Message<"artseal.v1.ListLogKeysRequest"> & {
  * Use `create(ListLogKeysRequestSchema)` to create a new message.
  */
 export const ListLogKeysRequestSchema: GenMessage<ListLogKeysRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 15);
+  messageDesc(file_artseal_v1_maintenance, 17);
 
 /**
  * @generated from message artseal.v1.ListLogKeysResponse
@@ -586,7 +645,7 @@ export type ListLogKeysResponse = Message<"artseal.v1.ListLogKeysResponse"> & {
  * Use `create(ListLogKeysResponseSchema)` to create a new message.
  */
 export const ListLogKeysResponseSchema: GenMessage<ListLogKeysResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 16);
+  messageDesc(file_artseal_v1_maintenance, 18);
 
 /**
  * @generated from message artseal.v1.RotateLogKeyRequest
@@ -620,7 +679,7 @@ export type RotateLogKeyRequest = Message<"artseal.v1.RotateLogKeyRequest"> & {
  * Use `create(RotateLogKeyRequestSchema)` to create a new message.
  */
 export const RotateLogKeyRequestSchema: GenMessage<RotateLogKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 17);
+  messageDesc(file_artseal_v1_maintenance, 19);
 
 /**
  * @generated from message artseal.v1.RotateLogKeyResponse
@@ -646,7 +705,7 @@ export type RotateLogKeyResponse = Message<"artseal.v1.RotateLogKeyResponse"> & 
  * Use `create(RotateLogKeyResponseSchema)` to create a new message.
  */
 export const RotateLogKeyResponseSchema: GenMessage<RotateLogKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 18);
+  messageDesc(file_artseal_v1_maintenance, 20);
 
 /**
  * @generated from message artseal.v1.ReloadRequest
@@ -659,7 +718,7 @@ export type ReloadRequest = Message<"artseal.v1.ReloadRequest"> & {
  * Use `create(ReloadRequestSchema)` to create a new message.
  */
 export const ReloadRequestSchema: GenMessage<ReloadRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 19);
+  messageDesc(file_artseal_v1_maintenance, 21);
 
 /**
  * @generated from message artseal.v1.ReloadResponse
@@ -678,7 +737,7 @@ export type ReloadResponse = Message<"artseal.v1.ReloadResponse"> & {
  * Use `create(ReloadResponseSchema)` to create a new message.
  */
 export const ReloadResponseSchema: GenMessage<ReloadResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 20);
+  messageDesc(file_artseal_v1_maintenance, 22);
 
 /**
  * Something that a server can reload.
@@ -711,7 +770,7 @@ export type ReloadResponse_Part = Message<"artseal.v1.ReloadResponse.Part"> & {
  * Use `create(ReloadResponse_PartSchema)` to create a new message.
  */
 export const ReloadResponse_PartSchema: GenMessage<ReloadResponse_Part> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 20, 0);
+  messageDesc(file_artseal_v1_maintenance, 22, 0);
 
 /**
  * How the reload of a part ended.
@@ -757,7 +816,7 @@ export type ReloadResponse_Part_Result = (typeof ReloadResponse_Part_Result)[key
  * Describes the enum artseal.v1.ReloadResponse.Part.Result.
  */
 export const ReloadResponse_Part_ResultSchema: GenEnum<ReloadResponse_Part_Result> = /*@__PURE__*/
-  enumDesc(file_artseal_v1_maintenance, 20, 0, 0);
+  enumDesc(file_artseal_v1_maintenance, 22, 0, 0);
 
 /**
  * @generated from message artseal.v1.CheckRequest
@@ -770,7 +829,7 @@ export type CheckRequest = Message<"artseal.v1.CheckRequest"> & {
  * Use `create(CheckRequestSchema)` to create a new message.
  */
 export const CheckRequestSchema: GenMessage<CheckRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 21);
+  messageDesc(file_artseal_v1_maintenance, 23);
 
 /**
  * What was found about one part of the deployment.
@@ -803,7 +862,7 @@ export type CheckResponse = Message<"artseal.v1.CheckResponse"> & {
  * Use `create(CheckResponseSchema)` to create a new message.
  */
 export const CheckResponseSchema: GenMessage<CheckResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 22);
+  messageDesc(file_artseal_v1_maintenance, 24);
 
 /**
  * How good the part is.
@@ -850,7 +909,7 @@ export type CheckResponse_Level = (typeof CheckResponse_Level)[keyof typeof Chec
  * Describes the enum artseal.v1.CheckResponse.Level.
  */
 export const CheckResponse_LevelSchema: GenEnum<CheckResponse_Level> = /*@__PURE__*/
-  enumDesc(file_artseal_v1_maintenance, 22, 0);
+  enumDesc(file_artseal_v1_maintenance, 24, 0);
 
 /**
  * Maintains a deployment: its clock, the secrets that its master keys encrypt, the keys of its evidence log, and the erasure of
@@ -882,6 +941,19 @@ export const MaintenanceService: GenService<{
     methodKind: "unary";
     input: typeof AcceptClockRequestSchema;
     output: typeof AcceptClockResponseSchema;
+  },
+  /**
+   * Advances the clock of a sandbox for good: holds lapse, retries come due, months end and retention ends by it. Filings, the
+   * evidence log, signatures, credentials and the audit log keep the real time. It never goes back. A repeated call advances it
+   * again, unless it has the same Idempotency-Key.
+   * Reasons: VALIDATION_FAILED, PERMISSION_DENIED unless the deployment is a sandbox with the simulated payment provider.
+   *
+   * @generated from rpc artseal.v1.MaintenanceService.AdvanceClock
+   */
+  advanceClock: {
+    methodKind: "unary";
+    input: typeof AdvanceClockRequestSchema;
+    output: typeof AdvanceClockResponseSchema;
   },
   /**
    * Counts some of the filings that EraseExpired would erase, oldest first: those without open order whose records are all more

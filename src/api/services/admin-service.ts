@@ -34,7 +34,7 @@ import { webhookMessage, webhookStatuses } from './webhook-service.ts';
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: ServiceDependencies): Implementation {
-  const { clock, calendar, paging, timestampS } = dependencies;
+  const { clock, businessClock, calendar, paging, timestampS } = dependencies;
   const entryMessage = ({ id, atS, reason, before, after, ...entry }: AuditEntry) => {
     const texts = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
     return { ...entry, ...texts, id: BigInt(id), at: timestampS(atS) };
@@ -50,7 +50,8 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
   });
 
   /** The month that a request names; the current one if it names none. */
-  const monthOf = ({ month }: { readonly month: string }) => month || calendar.month(clock.nowMs()).name;
+  const monthOf = ({ month }: { readonly month: string }) =>
+    month || calendar.month(businessClock.nowMs()).name;
 
   return implement(AdminService, 'operate', {
     ...createKeyOperations(dependencies),
@@ -152,11 +153,11 @@ function remainingField(quota: number | null, calls: number): { remaining?: bigi
 }
 
 /** The operations of AdminService on links to evidence. */
-function createLinkOperations({ clock, nowS, timestampS, paging }: ServiceDependencies) {
+function createLinkOperations({ clock, businessNowS, timestampS, paging }: ServiceDependencies) {
   return {
     listAllLinks: listing(paging, {
       find: ({ filingNo }, page, { execute }) =>
-        execute({ kind: 'ListLinks', filingNo, owner: undefined, nowS: nowS(), page }),
+        execute({ kind: 'ListLinks', filingNo, owner: undefined, nowS: businessNowS(), page }),
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestampS)) }),
     }),
     revokeLink: {

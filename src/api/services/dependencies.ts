@@ -1,6 +1,6 @@
 import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
-import type { Clock } from '../../domain/clock.ts';
+import type { BusinessClock, Clock } from '../../domain/clock.ts';
 import type { Finding } from '../../domain/finding.ts';
 import type { PartyRules } from '../../domain/party.ts';
 import type { Feed, Polls } from '../../events/feed.ts';
@@ -46,6 +46,9 @@ export type Reload = () => Promise<readonly Part[]>;
 /** What the process that runs the services gives them. */
 export interface ProcessParts {
   readonly clock: Clock;
+  readonly businessClock: BusinessClock;
+  /** Whether operators may advance it: the deployment is a sandbox, and its provider has the same clock. */
+  readonly isClockAdvanceable: boolean;
   readonly calendar: Calendar;
   /** The watch of the clock that dates filings. */
   readonly filingClock: {
@@ -75,6 +78,8 @@ export interface ServiceDependencies extends ProcessParts {
   readonly now: () => BusinessTime;
   /** Unix seconds. */
   readonly nowS: () => number;
+  /** The time of the business clock, Unix seconds. */
+  readonly businessNowS: () => number;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
   /** The same of Unix seconds; empty if there are none. */
@@ -102,7 +107,7 @@ export interface ServiceDependencies extends ProcessParts {
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
-  /** Called when a decision of an operator has made an order due. */
+  /** Called when an operator has made an order due, by a decision or by the clock. */
   readonly onDecision: () => void;
   /** As `readLog` of evidence/log/verification.ts. */
   readonly readLog: () => Promise<void>;

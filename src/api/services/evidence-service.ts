@@ -24,7 +24,7 @@ export function createEvidenceService({
   linkTokens,
   linkPath,
   clock,
-  nowS,
+  businessNowS,
   timestampS,
   paging,
 }: ServiceDependencies): Implementation {
@@ -45,7 +45,7 @@ export function createEvidenceService({
         const named = { filingNo, sequence, owner: ownerScope(call.principal) };
         const by = actorOf(call, clock);
         const { callerId } = call.principal;
-        const [linkId, expiresAtS] = [mintLinkId(), by.atS + expiresInSeconds];
+        const [linkId, expiresAtS] = [mintLinkId(), businessNowS() + expiresInSeconds];
         const path = `${linkPath}${linkTokens.seal({ ...named, linkId }, expiresAtS)}`;
         const link = { linkId, path, expiresAt: timestampS(expiresAtS) };
         return await call.execute({ kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS });
@@ -54,7 +54,7 @@ export function createEvidenceService({
     listEvidenceLinks: listing(paging, {
       find: ({ filingNo }, page, { execute, principal }) => {
         const owner = ownerScope(principal);
-        return execute({ kind: 'ListLinks', filingNo, owner, nowS: nowS(), page });
+        return execute({ kind: 'ListLinks', filingNo, owner, nowS: businessNowS(), page });
       },
       respond: ({ items }) => ({ links: items.map((link) => linkMessage(link, timestampS)) }),
     }),
@@ -84,12 +84,12 @@ export function linkMessage(
  * `bundleOf` throws. `execute` rejects if too many reads are running.
  */
 export function createSharedEvidence(
-  { bundles, linkTokens, nowS }: Pick<ServiceDependencies, 'bundles' | 'linkTokens' | 'nowS'>,
+  { bundles, linkTokens, businessNowS }: Pick<ServiceDependencies, 'bundles' | 'linkTokens' | 'businessNowS'>,
   execute: Execute,
 ) {
   return {
     open: async (token: string): Promise<{ readonly json: string; readonly file: string } | undefined> => {
-      const shared = linkTokens.open(token, nowS());
+      const shared = linkTokens.open(token, businessNowS());
       if (shared === undefined) return undefined;
       const { filingNo, sequence, linkId } = shared;
       const link = await execute({ kind: 'FindLink', linkId });

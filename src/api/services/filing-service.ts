@@ -8,7 +8,7 @@ import {
   filingsHalted,
 } from '../../domain/filing.ts';
 import { apiErrorData, type Violation } from '../../domain/violation.ts';
-import type { BusinessTime } from '../../store/filing-commands.ts';
+import { type BusinessTime, realTime } from '../../store/filing-commands.ts';
 import { type Call, callerOf, type Implementation, implement, ownerScope } from '../operation.ts';
 import type { ServiceDependencies } from './dependencies.ts';
 import { listing } from './paging.ts';
@@ -23,8 +23,9 @@ export function createFilingService({
   paging,
 }: ServiceDependencies): Implementation {
   /** The cap of the platform that a call is for, in the year of a time; undefined if it has none. */
-  function capOf({ principal: { filingCap } }: Call, { atMs }: BusinessTime) {
+  function capOf({ principal: { filingCap } }: Call, at: BusinessTime) {
     if (filingCap === undefined) return undefined;
+    const { atMs } = realTime(at);
     return { filings: filingCap, endsInS: Math.ceil((calendar.yearEndsAtMs(atMs) - atMs) / 1_000) };
   }
   const shown = (filing: Filing) => toMessage(filing, currency);

@@ -10,10 +10,11 @@ import {
   type RotateSecretsResponseSchema,
 } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import type { Actor } from '../../domain/audit-entry.ts';
+import { aheadMaxS } from '../../domain/clock.ts';
 import { yearOfFiling } from '../../domain/filing.ts';
 import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
 import { ApiError } from '../../domain/reason.ts';
-import type { Violation } from '../../domain/violation.ts';
+import { checkRange, type Violation } from '../../domain/violation.ts';
 import { newWebhookSecret } from '../../events/webhooks/signature.ts';
 import { hasEnded, isAhead, mintLogKey, signsAt } from '../../evidence/log/signing-keys.ts';
 import { createIssuance, type IssuanceDependencies } from '../../keys/issuance.ts';
@@ -64,11 +65,13 @@ export function createMaintenanceService(dependencies: ServiceDependencies): Imp
   });
 }
 
-function createClockOperations({ clock, nowS: readNowS, filingClock, timestampS }: ServiceDependencies) {
+function createClockOperations(dependencies: ServiceDependencies) {
+  const { clock, nowS: readNowS, filingClock, timestampS } = dependencies;
+  const { businessClock, businessNowS, isClockAdvanceable, onDecision, onWebhookChange } = dependencies;
   return {
     getClock: {
       run: async (_, { execute }) => {
-        const { newestS, datedS } = await execute({ kind: 'ReadLogClock' });
+        const { newestS, datedS, aheadS } = await execute({ kind: 'ReadLogClock' });
         // Read after the store, so that no stored time is newer.
         const nowS = readNowS();
         const fault = findClockFault({ nowS, newestS, datedS, setByS: filingClock.setByS() });
@@ -76,6 +79,7 @@ function createClockOperations({ clock, nowS: readNowS, filingClock, timestampS 
           clock: timestampS(nowS),
           newestRecord: timestampS(newestS),
           fault: fault ? clockFaultText(fault) : '',
+          sandboxClock: aheadS > 0 ? timestampS(nowS + aheadS) : '',
         };
       },
     },
@@ -85,6 +89,23 @@ function createClockOperations({ clock, nowS: readNowS, filingClock, timestampS 
         const { acceptedS, newestS } = await call.execute({ kind: 'AcceptClock', by });
         await filingClock.refresh();
         return { accepted: timestampS(acceptedS), newestRecord: timestampS(newestS) };
+      },
+    },
+    advanceClock: {
+      check: ({ seconds }) => checkRange('seconds', seconds, { min: 1, max: aheadMaxS }),
+      run: async ({ seconds, reason }, call) => {
+        if (!isClockAdvanceable)
+          throw new ApiError(
+            'PERMISSION_DENIED',
+            'Only the clock of a sandbox with the simulated payment provider can be advanced. Nothing was changed.',
+          );
+        const by = actorOf(call, clock, reason);
+        const aheadSeconds = await call.execute({ kind: 'AdvanceClock', by, seconds });
+        // A replay returns what the first call did, and later calls may have advanced it further.
+        businessClock.setAhead(Math.max(aheadSeconds, businessClock.aheadMs() / 1_000));
+        onDecision();
+        onWebhookChange();
+        return { sandboxClock: timestampS(businessNowS()), aheadSeconds };
       },
     },
   } satisfies Partial<Operations<typeof MaintenanceService>>;

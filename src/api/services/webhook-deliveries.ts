@@ -81,7 +81,7 @@ export function createDeliveryOperations(dependencies: ServiceDependencies) {
 type Selected = Pick<RedeliverRequest, 'sequence' | 'since'>;
 
 /** Sends the events that a checked call selects again, and responds with their number. Throws RATE_LIMITED, UNAVAILABLE. */
-export function createRedelivery({ clock, onWebhookChange }: ServiceDependencies) {
+export function createRedelivery({ businessClock, onWebhookChange }: ServiceDependencies) {
   const redeliveries = createConcurrencyLimit<string>({
     ...redeliveriesMax,
     tooMany: 'Another call is sending events of this webhook again.',
@@ -90,7 +90,7 @@ export function createRedelivery({ clock, onWebhookChange }: ServiceDependencies
   return async (changed: ChangedWebhook, { sequence, since = '' }: Selected, call: Call) => {
     const which =
       sequence === undefined ? { sinceMs: instantOf(since) ?? 0 } : { sequence: Number(sequence) };
-    const request = { ...changed, which, nowMs: clock.nowMs() };
+    const request = { ...changed, which, nowMs: businessClock.nowMs() };
     // The key has the owner, so that a call for the endpoint of another platform cannot block its owner.
     const key = `${changed.owner ?? 'internal'} ${changed.webhookId}`;
     const count = await withinLimit(redeliveries, key, call, ({ execute, executeNext }) =>
@@ -134,7 +134,7 @@ const testsMax = { ofCaller: 2, ofAll: 100 } as const;
  * Sends test events to endpoints and returns the result. A replay sends nothing. Throws WEBHOOK_NOT_FOUND, and RATE_LIMITED or
  * UNAVAILABLE if too many tests are running.
  */
-function createTestWebhook({ clock, timestamp, attempt }: ServiceDependencies) {
+function createTestWebhook({ businessClock, timestamp, attempt }: ServiceDependencies) {
   const limit = createConcurrencyLimit<number>({
     ofAll: testsMax.ofAll,
     ofEach: testsMax.ofCaller,
@@ -148,7 +148,7 @@ function createTestWebhook({ clock, timestamp, attempt }: ServiceDependencies) {
     // A replay gets the test of the first call and sends nothing.
     if (begun.eventId !== eventId || begun.webhook === undefined) return begun.result ?? interrupted;
     const { webhookId } = begun.webhook;
-    const at = timestamp(clock.nowMs());
+    const at = timestamp(businessClock.nowMs());
     const message = messageOf({ id: eventId, sequence: 0, type: 'webhook.test', at, webhookId });
     const { isDelivered, httpStatus, answer, error } = await attempt(begun.webhook, message);
     const result = { isDelivered, httpStatus, answer, error };

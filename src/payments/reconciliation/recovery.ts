@@ -36,8 +36,11 @@ export function createRecovery(dependencies: RecoveryDependencies) {
       await warnings.start();
       void turns.start();
     },
-    /** Reads the orders that are due now, after a command made one due. Does nothing before `start`. */
-    wake: polls.wake,
+    /** Looks now for what is due, after a command made an order due or set the clock ahead. Does nothing before `start`. */
+    wake: (): void => {
+      polls.wake();
+      warnings.wake();
+    },
     /** Starts nothing further. */
     stop: (): void => {
       stopping.abort();

@@ -12,6 +12,7 @@ import {
 import { clockError, findClockFault } from '../../domain/filing-clock.ts';
 import type { LaterRecord } from '../../domain/provenance.ts';
 import type { ApiError } from '../../domain/reason.ts';
+import { realTime } from '../filing-commands.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Incidents } from './failure.ts';
 import { type Handlers, reads, writesLast } from './handlers.ts';
@@ -82,8 +83,8 @@ function createFiling(parts: Parts): Handlers['FileArtwork'] {
   }
 
   return writesLast(({ artwork, at, by, clockSetByS = 0, cap }) => {
-    const { timestamp } = at;
-    const filedAtS = Math.floor(at.atMs / 1000);
+    const { atMs, timestamp } = realTime(at);
+    const filedAtS = Math.floor(atMs / 1000);
     rejectWrongClock(filedAtS, clockSetByS);
     const year = yearOf(timestamp);
     const { callerId } = by;

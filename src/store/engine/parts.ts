@@ -45,9 +45,11 @@ export interface Log {
  */
 export interface TrustedClock {
   read(): number | undefined;
+  /** By how many seconds the business clock is ahead of the real one. */
+  aheadS(): number;
   /**
-   * The time as of which expired rows may be deleted. The clock's `nowS` may be years ahead, so it is at most the trusted time, if
-   * there is one.
+   * The time as of which expired rows may be deleted. The business clock's `nowS` may be years wrong, so it is at most the
+   * business time at the trusted time, if there is one.
    */
   notAfter(nowS: number): number;
 }
@@ -111,8 +113,10 @@ export interface FilingReads {
 export interface Erasure {
   /** Makes the database overwrite what the transaction erases. */
   begin(): Promise<void>;
-  /** The earlier of two instants: the retention period before `nowS`, and before the database's clock, Unix seconds. */
-  endOfRetention(nowS: number): Promise<number>;
+  /**
+   * The retention period before the earlier of `nowS` and the time of the database, each with `aheadS` added, Unix seconds.
+   */
+  endOfRetention(nowS: number, aheadS: number): Promise<number>;
 }
 
 /** What an engine gives the handlers. */

@@ -91,7 +91,7 @@ export function createRequests({
 
   /** Admits a request and executes its command. Throws errors that end the batch. */
   function execute({ admission, continues, effect }: StoreRequest): Reply | Promise<Reply> {
-    const { nowS = 0, sweepAtS = nowS, nonce, idempotency, quota } = admission ?? {};
+    const { nowS = 0, sweepAtS = nowS, aheadS = 0, nonce, idempotency, quota } = admission ?? {};
     if (nonce !== undefined && !spendNonce(nonce, nowS, sweepAtS)) return notAdmitted('NONCE_REUSED', quota);
     const known = idempotency && keys.find(idempotency, sweepAtS);
     if (known?.kind === 'REUSED') return notAdmitted('IDEMPOTENCY_KEY_REUSED', quota);
@@ -106,7 +106,7 @@ export function createRequests({
     const calls = quota?.take ? quotas.take(quota) : countedOf(quota);
     if (quota?.take) {
       if (calls === undefined) return notAdmitted('QUOTA_EXCEEDED', quota);
-      appendUsageEvent(quota, calls, nowS);
+      appendUsageEvent(quota, calls, nowS + aheadS);
     }
     if (effect === undefined) return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
     const finish = (outcome: CommandResult | Failed): Reply => {

@@ -16,6 +16,8 @@ export const deployment = sqliteTable(
     provider: text(),
     /** The newest id of a webhook endpoint. No id is used twice: a delivery to a deleted endpoint must not count for a new one. */
     newestWebhook: integer('newest_webhook').notNull().default(0),
+    /** By how many seconds operators have advanced the clock of a sandbox. A trigger rejects that it goes back. */
+    clockAheadS: integer('clock_ahead_s').notNull().default(0),
   },
   (table) => [check('deployment_is_one_row', sql`${table.id} = 1`)],
 );

@@ -9,9 +9,9 @@ export interface TrustedClock extends SharedClock {
 
 const dayS = 86_400;
 
-/** The trusted clock of a log. `read` reads the time from the tables. */
+/** The trusted clock of a log. `read` and `aheadS` read the tables. */
 export function createTrustedClock(
-  read: () => number | undefined,
+  { read, aheadS }: Pick<TrustedClock, 'read' | 'aheadS'>,
   log: Pick<EvidenceLog, 'events'>,
 ): TrustedClock {
   let known: { readonly atS: number | undefined; readonly events: number } | undefined;
@@ -24,5 +24,10 @@ export function createTrustedClock(
     return known.atS;
   }
 
-  return { read, about, notAfter: (nowS) => Math.min(nowS, about(nowS) ?? nowS) };
+  function notAfter(nowS: number): number {
+    const ahead = aheadS();
+    return Math.min(nowS, (about(nowS - ahead) ?? nowS) + ahead);
+  }
+
+  return { read, aheadS, about, notAfter };
 }

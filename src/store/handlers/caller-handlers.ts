@@ -159,7 +159,7 @@ function createPlatformHandlers(
 }
 
 function createKeyHandlers(
-  { database, recordAudit, outbox }: Parts,
+  { database, recordAudit, outbox, clock }: Parts,
   { keys, requireKey, insertKey }: CallerRows,
 ): Handlers<'ListKeys' | 'RotateKey' | 'SetKeyStatus' | 'FindKey' | 'ReplaceSeals'> {
   const replacements = prepareReplacements(database);
@@ -186,7 +186,8 @@ function createKeyHandlers(
       const added = await insertKey(old.callerId, key, status);
       const after = { ...auditedKey(await requireKey(keyId)), rotatedTo: added.keyId };
       await recordAudit(by, 'key rotate', keyId, { before: auditedKey(old), after });
-      outbox.add({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
+      const atMs = (by.atS + (await clock.aheadS())) * 1_000;
+      outbox.add({ type: 'key.rotated', callerId: old.callerId, atMs, keyId });
       return added;
     }),
     SetKeyStatus: writes(async ({ by, keyId: named, status }) => {

@@ -11,6 +11,7 @@ import { pageOf } from '../engine/paging.ts';
 import { escrow, filing, numberSequence } from '../engine/schema.ts';
 import { type Database, equalsWithoutIndex, prepare, prepareMapped } from '../engine/statement.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
+import { realTime } from '../filing-commands.ts';
 import type { PartyCommands } from '../party-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
 import { createEscrowBooks, type EscrowBooks, resolvable } from './escrow-books.ts';
@@ -87,7 +88,7 @@ function createEscrowHandlers(
       const isErased = source !== undefined && source.erasedAtS !== null;
       const transfers = await provenance.transfersOf(filingNo);
       rejectUnsaleable({ filingNo, filedBy, isErased, active, transfers }, owner);
-      const year = yearOf(at.timestamp);
+      const year = yearOf(realTime(at).timestamp);
       const id = await rows.insert({
         ...terms,
         escrowId: nextEscrowId(year, await nextNumber(year), idKey),

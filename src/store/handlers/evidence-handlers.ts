@@ -1,4 +1,5 @@
 import { and, desc, eq, getTableColumns, gt, inArray, lte } from 'drizzle-orm';
+import { aheadMaxS } from '../../domain/clock.ts';
 import { filingErased, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
@@ -15,7 +16,7 @@ import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import type { LogReads } from '../engine/log-index.ts';
 import { newestFirst, pageOf } from '../engine/paging.ts';
 import type { Log } from '../engine/parts.ts';
-import { caller, evidenceLink, filing, logEvent, provenanceRecord } from '../engine/schema.ts';
+import { caller, deployment, evidenceLink, filing, logEvent, provenanceRecord } from '../engine/schema.ts';
 import { type Database, named, prepare } from '../engine/statement.ts';
 import type { VerifiedTree } from '../engine/verified-tree.ts';
 import type {
@@ -94,8 +95,25 @@ export function createEvidenceHandlers(parts: Parts): Handlers<keyof EvidenceCom
       });
       return before;
     }),
+    AdvanceClock: createAdvance(parts),
   };
 }
+
+/** The handler that advances the business clock. */
+const createAdvance = ({ database, clock, recordAudit }: Parts): Handlers['AdvanceClock'] =>
+  writes(async ({ by, seconds }) => {
+    const before = await clock.aheadS();
+    const aheadS = before + seconds;
+    if (aheadS > aheadMaxS)
+      throw fieldError(
+        'VALIDATION_FAILED',
+        'seconds',
+        `must be at most ${aheadMaxS - before}: the clock of a sandbox can be ${aheadMaxS} seconds ahead, and is ${before} ahead`,
+      );
+    await database.update(deployment).set({ clockAheadS: aheadS }).run();
+    await recordAudit(by, 'sandbox advance', 'clock', { before: { aheadS: before }, after: { aheadS } });
+    return aheadS;
+  });
 
 /** Handlers that compare leaves with the tree and index them. */
 function createIndexHandlers({ log }: Parts): Handlers<'VerifyLog' | 'SaveLogIndex'> {
@@ -177,6 +195,7 @@ function createLogClock({ database, log, clock }: Parts): () => Promise<LogClock
     newestS: await log.newestS(),
     datedS: await clock.read(),
     accepted: await selectAccepted.get(),
+    aheadS: await clock.aheadS(),
   });
 }
 

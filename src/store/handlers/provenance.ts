@@ -4,7 +4,7 @@ import { recordHash } from '../../domain/provenance.ts';
 import type { EngineParts } from '../engine/parts.ts';
 import { filing, provenanceRecord } from '../engine/schema.ts';
 import { named, placeholdersFor, prepare } from '../engine/statement.ts';
-import type { BusinessTime } from '../filing-commands.ts';
+import { type BusinessTime, realTime } from '../filing-commands.ts';
 
 /** The TRANSFER records of filings. */
 export type ProvenanceRecords = ReturnType<typeof createProvenanceRecords>;
@@ -45,7 +45,8 @@ export function createProvenanceRecords({
 
   return {
     /** Appends a TRANSFER record and adds its event. Runs inside an effect. Throws RecordDamaged like `transfersOf`. */
-    appendTransfer: async (filingNo: string, { atMs, timestamp }: BusinessTime): Promise<void> => {
+    appendTransfer: async (filingNo: string, at: BusinessTime): Promise<void> => {
+      const { atMs, timestamp } = realTime(at);
       const clockS = Math.floor(atMs / 1000);
       // The time of its leaf, which is never before the newest one: a clock that was set back makes nothing older.
       const recordedAtS = Math.max(clockS, (await log.newestS()) ?? clockS);
@@ -56,7 +57,7 @@ export function createProvenanceRecords({
       const logged = await log.appendRecord({ ...leaf, evidenceHash });
       await insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
       const callerId = await requireCaller(filingNo);
-      outbox.add({ type: 'provenance.transferred', callerId, atMs, filingNo });
+      outbox.add({ type: 'provenance.transferred', callerId, atMs: at.atMs, filingNo });
     },
     /** Throws RecordDamaged if the filing or one of its TRANSFER records is missing. */
     requireWhole: async (filingNo: string): Promise<void> => {

@@ -144,7 +144,7 @@ export function createWebhookHandlers(parts: Parts): Handlers<ManagingCommands> 
 
 /** The handler that changes an endpoint. */
 function createChange(parts: Parts): Handlers['ChangeWebhook'] {
-  const { database, webhooks: rows, events, recordAudit, outbox } = parts;
+  const { database, webhooks: rows, events, recordAudit, outbox, clock } = parts;
 
   /** Enables or disables an endpoint. If an operator disables it, its owner gets an event. */
   async function setStatus(
@@ -162,8 +162,9 @@ function createChange(parts: Parts): Handlers['ChangeWebhook'] {
       return;
     }
     await rows.disable(id, operator === undefined ? 'a call disabled it' : 'an operator disabled it');
-    if (operator !== undefined)
-      outbox.add({ type: 'webhook.disabled', callerId, atMs: operator.atS * 1_000, webhookId });
+    if (operator === undefined) return;
+    const atMs = (operator.atS + (await clock.aheadS())) * 1_000;
+    outbox.add({ type: 'webhook.disabled', callerId, atMs, webhookId });
   }
 
   async function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): Promise<void> {

@@ -21,7 +21,7 @@ export type PostgresHandlers = ReturnType<typeof createHandlers>;
 export function createHandlers(queries: Queries, secret: Uint8Array, incidents: Incidents) {
   const log = createPostgresLog(queries, incidents);
   const times = createTimes(queries, () => all([...filings.flush(), ...log.flush()]));
-  const clock = createTrustedClock(times.read, log.log);
+  const clock = createTrustedClock(times, log.log);
   const outbox = createOutbox(queries, async (nowS) => whenRead(() => clock.notAfter(nowS)));
   const check = createRecordCheck({ ...log.log, leaves: log.leaves }, incidents);
   const filings = createFilingTables(queries);
@@ -35,7 +35,7 @@ export function createHandlers(queries: Queries, secret: Uint8Array, incidents: 
     ...{ secret, incidents, outbox },
     log: log.forHandlers,
     check: whenAllRead(check),
-    clock: whenAllRead({ read: clock.read, notAfter: clock.notAfter }),
+    clock: whenAllRead({ read: clock.read, aheadS: clock.aheadS, notAfter: clock.notAfter }),
     events: createEventReads(queries),
     filings: filingReads,
     countCalls: async ({ callerId, month }) => {
@@ -73,21 +73,24 @@ function whenAllRead<T extends Functions<T>>(functions: T) {
   return Object.fromEntries(waiting);
 }
 
-/** Reads the trusted time, once for as long as nothing is filed. */
+/** Reads the trusted time and the lead of the business clock, once for as long as nothing is filed. */
 function createTimes(queries: Queries, flush: () => Promise<void>) {
-  let known: { readonly atS: number | undefined } | undefined;
+  let known: { readonly atS: number | undefined; readonly aheadS: number } | undefined;
 
   async function select(): Promise<void> {
     await flush();
-    const { rows } = await queries.query<{ atS: number | null }>(selectTime);
-    known = { atS: rows[0]?.atS ?? undefined };
+    const { rows } = await queries.query<{ atS: number | null; aheadS: number | null }>(selectTime);
+    known = { atS: rows[0]?.atS ?? undefined, aheadS: rows[0]?.aheadS ?? 0 };
+  }
+
+  function read() {
+    if (known === undefined) throw new Needed('The trusted time', select);
+    return known;
   }
 
   return {
-    read: (): number | undefined => {
-      if (known === undefined) throw new Needed('The trusted time', select);
-      return known.atS;
-    },
+    read: (): number | undefined => read().atS,
+    aheadS: (): number => read().aheadS,
     forget: (): void => {
       known = undefined;
     },
@@ -101,14 +104,15 @@ const selectTime = {
       (SELECT time_s FROM log_event WHERE kind = 'CLOCK_ACCEPTED'
         AND leaf_index > coalesce((SELECT leaf_index FROM filing ORDER BY id DESC LIMIT 1), -1)
         ORDER BY sequence DESC LIMIT 1),
-      (SELECT filed_at_s FROM filing ORDER BY id DESC LIMIT 1)) AS "atS"`,
+      (SELECT filed_at_s FROM filing ORDER BY id DESC LIMIT 1)) AS "atS",
+    (SELECT clock_ahead_s FROM deployment) AS "aheadS"`,
 };
 
 function createErasure(queries: Queries): Erasure {
   return {
     begin: async () => {},
-    endOfRetention: async (nowS) => {
-      const { rows } = await queries.query<{ end: number }>({ ...selectEnd, values: [nowS] });
+    endOfRetention: async (nowS, aheadS) => {
+      const { rows } = await queries.query<{ end: number }>({ ...selectEnd, values: [nowS, aheadS] });
       return rows[0]?.end ?? 0;
     },
   };
@@ -117,5 +121,6 @@ function createErasure(queries: Queries): Erasure {
 /** A day earlier, since a day ends later in the west than in UTC. */
 const selectEnd = {
   name: 'select end',
-  text: `SELECT floor(extract(epoch FROM least(to_timestamp($1), now()) - interval '${retentionYears} years 1 day'))::bigint AS end`,
+  text: `SELECT floor(extract(epoch FROM least(to_timestamp($1), now()) + $2::bigint * interval '1 second'
+      - interval '${retentionYears} years 1 day'))::bigint AS end`,
 };

@@ -13,7 +13,7 @@ const grants: Readonly<Record<string, Grant>> = {
   audit_entry: ['INSERT'],
   batch: ['INSERT, DELETE'],
   caller: ['INSERT', 'tier, monthly_quota, status, filing_cap'],
-  deployment: ['', 'provider, newest_webhook'],
+  deployment: ['', 'provider, newest_webhook, clock_ahead_s'],
   escrow: [
     'INSERT',
     'state, reference, look_up_at_ms, failed_attempts, review, found_status, found_amount, found_currency, accepted, ' +

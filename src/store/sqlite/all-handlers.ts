@@ -75,12 +75,12 @@ const ago = `-${retentionYears} years`;
 const margin = '-1 day';
 
 function createErasure({ $client: client }: SqliteDatabase): Erasure {
-  const end = client.prepare<[number], number>(
-    `SELECT min(unixepoch(?, 'unixepoch', '${ago}', '${margin}'), unixepoch('now', '${ago}', '${margin}'))`,
+  const end = client.prepare<[number, number], number>(
+    `SELECT unixepoch(min(?, unixepoch('now')) + ?, 'unixepoch', '${ago}', '${margin}')`,
   );
   return {
     // Overwrites erased data in the file, too, even if that writes more pages.
     begin: async () => void client.pragma('secure_delete = ON'),
-    endOfRetention: async (nowS) => end.pluck().get(nowS) ?? 0,
+    endOfRetention: async (nowS, aheadS) => end.pluck().get(nowS, aheadS) ?? 0,
   };
 }

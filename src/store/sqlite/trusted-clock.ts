@@ -1,6 +1,6 @@
 import { desc } from 'drizzle-orm';
 import type { EvidenceLog } from '../engine/evidence-log.ts';
-import { filing, logEvent } from '../engine/schema.ts';
+import { deployment, filing, logEvent } from '../engine/schema.ts';
 import { named } from '../engine/statement.ts';
 import * as shared from '../engine/trusted-clock.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
@@ -10,7 +10,8 @@ export function createTrustedClock(
   database: SqliteDatabase,
   log: Pick<EvidenceLog, 'events'>,
 ): shared.TrustedClock {
-  const { newestFiling, logEvents } = prepare(database, {
+  const { newestFiling, logEvents, ahead } = prepare(database, {
+    ahead: database.select(named({ clockAheadS: deployment.clockAheadS })).from(deployment),
     newestFiling: database
       .select(named({ filedAtS: filing.filedAtS, leafIndex: filing.leafIndex }))
       .from(filing)
@@ -32,5 +33,5 @@ export function createTrustedClock(
     return filed?.filedAtS;
   }
 
-  return shared.createTrustedClock(read, log);
+  return shared.createTrustedClock({ read, aheadS: () => ahead.get()?.clockAheadS ?? 0 }, log);
 }

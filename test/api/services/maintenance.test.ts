@@ -86,6 +86,52 @@ test('CountExpired and EraseExpired treat all old filings in portions', async (t
   ]);
 });
 
+/** test/process/sandbox-clock.slow.test.ts has holds, retries, retention and restarts. */
+test('AdvanceClock ends months and evidence links, and advances once under the same key', async (t) => {
+  const { clock, service, maintenance, admin } = await started(t);
+  const { caller, ...platform } = await service.platform();
+  const clients = await service.clients({ scopes: ['read', 'link'] });
+  const file = (key: string) =>
+    fileArtwork(service, platform, {
+      timestamp: String(Math.floor(clock.nowMs() / 1_000)),
+      headers: { 'Idempotency-Key': key },
+    });
+  const usage = async () => {
+    const { month, calls } = await admin.getUsage({ caller });
+    return [month, calls];
+  };
+  const first = await file('k');
+  assert.equal(first.status, 200, first.text);
+  const { filingNo } = first.json;
+  const { path } = await clients.evidence.createEvidenceLink({ filingNo, expiresInSeconds: 86_400 });
+  const links = async () => (await clients.evidence.listEvidenceLinks({ filingNo })).links.length;
+  assert.deepEqual([await links(), ...(await usage())], [1, '2026-11', 1n]);
+
+  for (const seconds of [0, -1, 315_360_001, -(2 ** 31)])
+    await typedError(maintenance.advanceClock({ seconds }), 'VALIDATION_FAILED');
+  const long = { seconds: 1, reason: 'x'.repeat(501) };
+  await typedError(maintenance.advanceClock(long), 'VALIDATION_FAILED');
+  await typedError(clients.maintenance.advanceClock({ seconds: 1 }), 'PERMISSION_DENIED');
+  assert.equal((await maintenance.getClock({})).sandboxClock, '');
+
+  const tenDays = { seconds: 864_000, reason: 'December' };
+  const advanced = await maintenance.advanceClock(tenDays, keyed('advance'));
+  assert.equal(advanced.sandboxClock, '2026-12-01T20:00:00+08:00');
+  assert.deepEqual(await maintenance.advanceClock(tenDays, keyed('advance')), advanced);
+  await Promise.all(Array.from({ length: 20 }, () => maintenance.advanceClock({ seconds: 1 })));
+  const { clock: wall, sandboxClock, fault } = await maintenance.getClock({});
+  const times = ['2026-11-21T20:00:00+08:00', '2026-12-01T20:00:20+08:00'];
+  assert.deepEqual([wall, sandboxClock, fault], [...times, '']);
+
+  assert.deepEqual([await links(), ...(await usage())], [0, '2026-12', 0n]);
+  assert.equal((await fetch(`${service.publicUrl}${path}`)).status, 404);
+  // A retry of the same call still gets its response, and a new one files at the real time.
+  assert.equal((await file('k')).json.filingNo, filingNo);
+  const next = await file('another');
+  assert.deepEqual([next.status, next.json.timestamp], [200, first.json.timestamp], next.text);
+  assert.deepEqual(await usage(), ['2026-12', 1n]);
+});
+
 /** test/cli/secrets.test.ts has the rotation of a master key, step by step. */
 test('Reload and ReencryptSecrets run again under the same key, but not under that of another call', async (t) => {
   const { env, write } = keysInFile(t);

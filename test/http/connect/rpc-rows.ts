@@ -207,6 +207,6 @@ export const errorRows: readonly (readonly [Row, Reason])[] = [
     row(ReviewService.method.decideOrder, () => ({ escrowId: 'ES-1999-0000', decision: STOP, reason })),
     'ESCROW_NOT_FOUND',
   ],
-  [row(maintenance.acceptClock, () => ({ reason: 'x'.repeat(501) })), 'VALIDATION_FAILED'],
+  [row(maintenance.advanceClock, () => ({ seconds: 60 })), 'PERMISSION_DENIED'],
   [row(backup.verifyBackup, () => ({ file: join('..', 'none.tar') })), 'VALIDATION_FAILED'],
 ];

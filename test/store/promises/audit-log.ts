@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Actor, AuditEntry } from '../../../src/domain/audit-entry.ts';
+import { aheadMaxS } from '../../../src/domain/clock.ts';
 import { scopes } from '../../../src/domain/token.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { PageQuery } from '../../../src/store/paging.ts';
@@ -66,6 +67,10 @@ const auditedWebhook = {
 
 /** Each of these commands as it changes something that a store has. */
 const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKey) => Promise<Change> } = {
+  AdvanceClock: async () => [
+    { kind: 'AdvanceClock', by, seconds: aheadMaxS },
+    ['sandbox advance', 'clock', { aheadS: 0 }, { aheadS: aheadMaxS }],
+  ],
   AddPlatform: async () => {
     const key = newKey();
     return [{ kind: 'AddPlatform', by, platform, key }, ['key create', key.keyId, undefined, issued]];

@@ -3,7 +3,7 @@ import { eventRetentionS, holdWarningS } from '../../../src/domain/event.ts';
 import { type EventPage, type EventWithCaller, eventPageMax } from '../../../src/store/event-commands.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { tester } from '../../support/audit-log.ts';
-import { later, newKey, noon, nowS, refused, time, toFile } from './fixtures.ts';
+import { later, newKey, noon, nowS, refused, time, toFile, toOpen } from './fixtures.ts';
 import type { StoreTests, TestStore } from './tests.ts';
 
 /** All events after a cursor, page by page. */
@@ -241,6 +241,35 @@ export function eventPromises({ test }: StoreTests): void {
       assertBegins(await store.perform({ kind: 'ReadEvents', callerId: by.callerId, ...since }), expected);
       assertBegins(await store.perform({ kind: 'ReadAllEvents', ...since }), expected);
     }
+  });
+
+  test('by an advanced clock events expire, and filings and transfers have the real time', async (store) => {
+    const by = store.gallery;
+    const seconds = eventRetentionS + 86_400;
+    await fileMany(store, by, 10);
+    await store.perform({ kind: 'AdvanceClock', by: tester, seconds });
+    const real = later(60);
+    const at = { ...later(60 + seconds), real };
+    const filed = await store.perform(toFile(by, at));
+    assert.equal(filed.timestamp, real.timestamp);
+    const { order } = await store.perform(toOpen(by, filed.filingNo, { at }));
+    assert.equal(order.timestamp, at.timestamp);
+    await store.settled(order.escrowId, { to: 'FROZEN' }, at);
+    await store.resolved(by, order.escrowId, 'RELEASE', at);
+    for (let count = 0; count < 10; count += 1) await store.perform(toFile(by, at));
+    await store.rotateKey(by.keyId);
+    const leaves = (await store.allLeaves()).map((leaf) => JSON.parse(leaf));
+    const times = leaves.filter(({ kind }) => kind === 'TRANSFER').map(({ time: atS }) => atS * 1_000);
+    assert.deepEqual(times, [real.atMs]);
+    const events = await eventsOf(store, by.callerId);
+    assert.deepEqual(sequencesOf(events), from1To(sequencesOf(events).at(-1) ?? 0).slice(10));
+    assert.deepEqual(
+      typesOf(events).filter((type) => type !== 'filing.created'),
+      ['escrow.frozen', 'escrow.released', 'provenance.transferred', 'key.rotated'],
+    );
+    assert.ok(events.slice(0, -1).every(({ atMs }) => atMs === at.atMs));
+    assert.equal(events.at(-1)?.atMs, (tester.atS + seconds) * 1_000);
+    await refused(store.perform({ kind: 'ReadEvents', callerId: by.callerId, after: 0 }), 'EVENTS_EXPIRED');
   });
 
   test('a clock that is ahead deletes no events until a filing has its time', async (store) => {

@@ -221,6 +221,7 @@ export function evidencePromises({ test }: StoreTests): void {
       newestS: timeS,
       datedS: timeS,
       accepted: { sequence: 2, timeS },
+      aheadS: 0,
     });
   });
 

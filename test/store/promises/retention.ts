@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { madeUpOriginStart } from '../../../src/domain/leaf.ts';
 import { ApiError, type Reason } from '../../../src/domain/reason.ts';
 import { tester } from '../../support/audit-log.ts';
-import { firstPage, time, toFile, toOpen, underKey, yearsAgo } from './fixtures.ts';
+import { firstPage, newLogKey, time, toFile, toOpen, underKey, yearsAgo } from './fixtures.ts';
 import type { StoreTests, TestStore } from './tests.ts';
 
 const nowS = () => Math.floor(Date.now() / 1000);
@@ -81,6 +82,31 @@ export function retentionPromises({ test }: StoreTests): void {
     assert.deepEqual(await erase(store, [old, young], early), []);
     assert.deepEqual(await expiredIn(store, late), [old]);
     assert.deepEqual(await erase(store, [old, young], late), [old]);
+  });
+
+  test('the advanced clock of a sandbox does not end retention if its log has a name of its own', async (store) => {
+    const filingNo = await store.fileOne(store.gallery, yearsAgo(0, 0));
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
+    await store.perform({ kind: 'AdvanceClock', by: { ...tester, atS: nowS() }, seconds: 1_829 * 86_400 });
+    assert.deepEqual(await expiredIn(store), []);
+    assert.deepEqual(await erase(store, [filingNo]), []);
+  });
+
+  test('the advanced clock of a sandbox ends retention, and the log says by how much it was ahead', async (store) => {
+    const by = { ...tester, atS: nowS() };
+    const filingNo = await store.fileOne(store.gallery, yearsAgo(0, 0));
+    await store.perform({ kind: 'NameLog', origin: `${madeUpOriginStart}0123`, key: newLogKey() });
+    const seconds = 1_824 * 86_400;
+    assert.equal(await store.perform({ kind: 'AdvanceClock', by, seconds }), seconds);
+    assert.deepEqual(await erase(store, [filingNo]), []);
+    const ahead = await store.perform({ kind: 'AdvanceClock', by, seconds: 5 * 86_400 });
+    assert.equal(ahead, 1_829 * 86_400);
+    assert.deepEqual(await expiredIn(store), [filingNo]);
+    assert.deepEqual(await erase(store, [filingNo]), [filingNo]);
+    await saysErased(store.findFiling(filingNo));
+    const last = JSON.parse((await store.allLeaves()).at(-1) ?? '');
+    assert.deepEqual([last.kind, last.detail.ahead, last.detail.leaves], ['RECORDS_ERASED', ahead, '1']);
+    assert.ok(Math.abs(last.time - nowS()) < 600);
   });
 
   test('a filing of the 29th of February is not erased before the 2nd of March', async (store) => {
