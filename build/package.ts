@@ -5,7 +5,6 @@ import { build } from 'esbuild';
 import { builtCommit, packagedFiles, projectFolder } from './project.ts';
 
 // Makes dist/artseal-<version>.tgz, the npm package. Node does not strip types inside node_modules, so tsc compiles them.
-// Only artseal/client is imported by others, so only it has declarations.
 
 const compiled = join(projectFolder, 'dist', 'package');
 const run = (command: string, ...words: string[]) =>
@@ -13,7 +12,6 @@ const run = (command: string, ...words: string[]) =>
 
 rmSync(compiled, { recursive: true, force: true });
 run('tsc', '--project', 'build');
-run('tsc', '--project', 'build/client.tsconfig.json');
 const info = join(compiled, 'src', 'packaging', 'build-info.js');
 const define = { ARTSEAL_COMMIT: JSON.stringify(builtCommit()) };
 await build({ entryPoints: [info], outfile: info, allowOverwrite: true, define });

@@ -14,12 +14,12 @@ import {
   getOption,
   ScalarType,
 } from '@bufbuild/protobuf';
+import type { WebhookEvent } from '../clients/typescript/src/webhook.ts';
 import { CreateEscrowRequestSchema } from '../gen/artseal/v1/escrow_pb.ts';
 import { CreateFilingRequestSchema } from '../gen/artseal/v1/filing_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/api/authentication.ts';
 import { createPaging, pageSize } from '../src/api/services/paging.ts';
-import type { WebhookEvent } from '../src/client/webhook.ts';
 import { settings } from '../src/config/config.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';

@@ -1,10 +1,18 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RestClient } from '../client/rest.ts';
-import type { WebhookEvent } from '../client/webhook.ts';
 import { newestEventIn } from '../domain/event.ts';
 
 /** An event as the feed returns it. */
-export type FeedEvent = WebhookEvent['data'];
+export interface FeedEvent {
+  readonly id: string;
+  readonly sequence: number;
+  readonly type: string;
+  /** RFC 3339. */
+  readonly at: string;
+  readonly filingNo?: string;
+  readonly escrowId?: string;
+  readonly webhookId?: string;
+}
 
 /** Sends signed calls. */
 type Send = RestClient['send'];

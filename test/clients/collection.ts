@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { run } from '../../build/client-generator.ts';
 import { collectionFile } from '../../src/http/rest/docs/guides.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { openApi } from '../support/openapi.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { run } from './client-program.ts';
 
 /** The runtime of Postman as a command. It is installed for this test only: it brings 150 packages. */
 const newman = 'newman@6.2.2';

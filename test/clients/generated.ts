@@ -1,27 +1,18 @@
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { fileScope } from '../support/file-scope.ts';
+import { generate, openApiPath, run } from '../../build/client-generator.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { assertSale, run } from './client-program.ts';
-import { pythonEnvironment } from './python-environment.ts';
+import { assertSale } from './client-program.ts';
 
-const openApiGenerator = 'org.openapitools:openapi-generator-cli:7.24.0';
-
-const document = join(import.meta.dirname, '..', '..', 'openapi.yaml');
 const programs = join(import.meta.dirname, 'generated');
-const tools = temporaryFolder(fileScope);
-
 const maven = (...words: string[]) => run('mvn', ['--quiet', '--batch-mode', ...words]);
 
 /** Generates a client with the defaults of the generator. Resolves with its folder. */
-async function generate(t: TestContext, language: string, ...options: string[]): Promise<string> {
-  await maven('dependency:copy', `-Dartifact=${openApiGenerator}`, `-DoutputDirectory=${tools}`);
-  const [, name, version] = openApiGenerator.split(':');
+async function generateClient(t: TestContext, language: string, ...options: string[]): Promise<string> {
   const client = join(temporaryFolder(t), 'client');
-  const words = ['generate', '-g', language, '-i', document, '-o', client, ...options];
-  await run('java', ['-jar', join(tools, `${name}-${version}.jar`), ...words]);
+  await generate(language, openApiPath, client, ...options);
   return client;
 }
 
@@ -37,7 +28,7 @@ const languages: Readonly<Record<string, Language>> = {
     needs: ['mvn', 'java', 'go'],
     prepare: async (t) => {
       const module = '--git-host artseal.example --git-user-id platform --git-repo-id client';
-      const client = await generate(t, 'go', ...module.split(' '));
+      const client = await generateClient(t, 'go', ...module.split(' '));
       mkdirSync(join(client, 'calls'));
       copyFileSync(join(programs, 'calls.go'), join(client, 'calls', 'main.go'));
       return { command: ['go', 'run', '-C', client, './calls'] };
@@ -46,7 +37,7 @@ const languages: Readonly<Record<string, Language>> = {
   Java: {
     needs: ['mvn', 'javac'],
     prepare: async (t) => {
-      const client = await generate(t, 'java');
+      const client = await generateClient(t, 'java');
       const libraries = join(client, 'libraries');
       const pom = ['--file', join(client, 'pom.xml')];
       const output = ['-DincludeScope=compile', `-DoutputDirectory=${libraries}`];
@@ -60,26 +51,13 @@ const languages: Readonly<Record<string, Language>> = {
   },
   PHP: {
     needs: ['mvn', 'java', 'php'],
-    prepare: async (t) => ({ command: ['php', join(programs, 'calls.php'), await generate(t, 'php')] }),
-  },
-  Python: {
-    needs: ['python3'],
-    prepare: async (t) => {
-      const client = join(temporaryFolder(t), 'client');
-      const requirements = join(programs, 'requirements.txt');
-      const environment = await pythonEnvironment(t, requirements, 'openapi-python-client');
-      if (environment === undefined) return undefined;
-      const env = { ...environment, PYTHONPATH: client };
-      const words = ['generate', '--path', document, '--output-path', client, '--fail-on-warning'];
-      await run('openapi-python-client', words, { env });
-      return { command: ['python', join(programs, 'calls.py')], env };
-    },
+    prepare: async (t) => ({ command: ['php', join(programs, 'calls.php'), await generateClient(t, 'php')] }),
   },
   Ruby: {
     needs: ['mvn', 'java', 'ruby'],
     prepare: async (t) => {
       // Each object of Ruby has a method `hash`.
-      const client = await generate(t, 'ruby', '--name-mappings', 'hash=evidence_hash');
+      const client = await generateClient(t, 'ruby', '--name-mappings', 'hash=evidence_hash');
       return { command: ['ruby', '-I', join(client, 'lib'), join(programs, 'calls.rb')] };
     },
   },

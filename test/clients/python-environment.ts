@@ -1,8 +1,8 @@
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { run } from '../../build/client-generator.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { run } from './client-program.ts';
 
 /**
  * The environment of programs that use packages of the Python package index. Undefined, with the test skipped, if there is no

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { run } from '../../build/client-generator.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { openApi } from '../support/openapi.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { run } from './client-program.ts';
 import { pythonEnvironment } from './python-environment.ts';
 
 const folder = join(import.meta.dirname, 'schemathesis');

@@ -4,12 +4,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { run } from '../../build/client-generator.ts';
 import { exampleArtwork } from '../../src/domain/example.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { run } from './client-program.ts';
 
 const guide = documentText('docs/platforms/signing.md');
 const [variables = '', functions = '', firstCall = ''] = codeBlocks(guide, 'sh');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { verifyWebhook } from '../../src/client/index.ts';
+import { verifyWebhook } from '../../clients/typescript/src/webhook.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -12,7 +12,7 @@ import { answersOf, expectedOf } from './webhook-program.ts';
 
 const folder = join(import.meta.dirname, 'webhooks');
 const title =
-  'the PyPI package standardwebhooks verifies what is sent, and signs what artseal/client accepts';
+  'the PyPI package standardwebhooks verifies what is sent, and signs what @artseal/client accepts';
 
 test(title, { skip: skipUnlessInstalled('python3') }, async (t) => {
   const env = await pythonEnvironment(t, join(folder, 'requirements.txt'), 'standardwebhooks');
@@ -33,7 +33,7 @@ test(title, { skip: skipUnlessInstalled('python3') }, async (t) => {
   for (const [index, { name, headers, nowS, ...webhook }] of genuine.entries()) {
     const signature = signed[index]?.[1] ?? '';
     const sent = { ...headers, 'webhook-timestamp': String(nowS), 'webhook-signature': signature };
-    const event = verifyWebhook({ ...webhook, headers: sent, nowMs: nowS * 1000 });
+    const event = await verifyWebhook({ ...webhook, headers: sent, nowMs: nowS * 1000 });
     assert.deepEqual(event, JSON.parse(webhook.body), name);
   }
 });

@@ -4,6 +4,7 @@ import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { run } from '../../build/client-generator.ts';
 import { webhookSignature } from '../../src/events/webhooks/signature.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
@@ -12,7 +13,6 @@ import { freeAddress } from '../support/free-address.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { publishedCases, type WebhookCase, webhookCases } from '../support/webhook-cases.ts';
-import { run } from './client-program.ts';
 import { answersOf, expectedOf } from './webhook-program.ts';
 
 const timeoutMs = 60_000;
@@ -80,11 +80,11 @@ test('the document verifies webhooks in Java', { skip: skipUnlessInstalled('java
 
 test('the receiver of the document in Node returns 2xx for valid webhooks', async (t) => {
   const address = await freeAddress();
-  const client = pathToFileURL(join(projectFolder, 'src', 'client', 'index.ts')).href;
+  const client = pathToFileURL(join(projectFolder, 'clients', 'typescript', 'src', 'webhook.ts')).href;
   const program = join(temporaryFolder(t), 'receiver.ts');
   const [host = '', port = ''] = address.split(':');
   const code = codeIn('ts')
-    .replace("'artseal/client'", `'${client}'`)
+    .replace("'@artseal/client'", `'${client}'`)
     .replace('listen(8000)', `listen(${port}, '${host}')`);
   writeFileSync(program, code);
   // The receiver uses the clock of the machine, and one secret.

@@ -114,13 +114,18 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   assert.equal(JSON.parse(await signed(tryOut.replace(/wh_\w+/, webhook.webhookId))).delivered, false);
   assert.deepEqual(further, []);
 
-  const [listed = '', watched = '', ...others] = blocksOf('docs/internal.md', 'sh');
+  const [listed = '', generating = '', watched = '', ...others] = blocksOf('docs/internal.md', 'sh');
   assert.equal(JSON.parse(await run(listed)).filings.length, 2);
   assert.match(await begun(watched, '"sequence": "2"'), /"filing.created"/);
   assert.deepEqual(others, []);
   const [program = ''] = blocksOf('docs/internal.md', 'ts');
-  writeFileSync(join(cwd, 'program.ts'), here(program));
-  assert.equal(await run('npx node program.ts', { TOKEN: ofSandbox.token }), '2\n');
+  await run('npm run build:protos');
+  const project = join(cwd, 'project');
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(project, 'program.ts'), here(program));
+  await run(`cd project\ncp ../dist/artseal-protos-*.tar.gz .\n${generating}`);
+  assert.equal(await run('npx node project/program.ts', { TOKEN: ofSandbox.token }), '2\n');
 
   const demo = await run('npm run demo');
   for (const shown of ['"status":"SUBMITTED"', '"state":"FROZEN"', 'RELEASED', '"event":"TRANSFER"']) {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
+import { verifyWebhook } from '../../clients/typescript/src/webhook.ts';
 import { createRestClient } from '../../src/client/rest.ts';
-import { verifyWebhook } from '../../src/client/webhook.ts';
 import { readSandboxCredentials } from '../../src/config/sandbox-credentials.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork } from '../support/calls.ts';
@@ -91,7 +91,7 @@ test('listen forwards events as the service sends webhooks, over restarts, until
     for (const name of ['webhook-id', 'content-type', 'user-agent', 'accept-encoding', 'content-length'])
       assert.equal(forwarded.headers[name], delivered.headers[name], name);
     const { headers, body } = forwarded;
-    assert.equal(verifyWebhook({ headers, body, secret }).data.sequence, 2);
+    assert.equal((await verifyWebhook({ headers, body, secret })).data.sequence, 2);
     assert.ok(new Webhook(secret).verify(body, headers as Record<string, string>));
     await printed(/^\S+ {2}filing\.created +#2 {2}204 {2}\d+ ms$/m);
   });
@@ -124,7 +124,7 @@ test('listen forwards events as the service sends webhooks, over restarts, until
     await eventually('six events', limitMs, () => /#6 {2}204/.test(earlier.stdout()));
     assert.ok(earlier.stdout().includes(`Signing secret: ${secret}\n`));
     const first = arrived.find(({ path }) => path === '/earlier') ?? assert.fail();
-    assert.equal(verifyWebhook({ ...first, secret }).data.sequence, 1);
+    assert.equal((await verifyWebhook({ ...first, secret })).data.sequence, 1);
     earlier.child.kill('SIGINT');
     assert.equal(await earlier.end(), null);
   });

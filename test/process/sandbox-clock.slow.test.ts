@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { verifyWebhook } from '../../src/client/webhook.ts';
+import { verifyWebhook } from '../../clients/typescript/src/webhook.ts';
 import { askProvenance, fileArtwork, getEscrow, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { serveIssued } from '../support/issued.ts';
@@ -170,7 +170,7 @@ test('by the advanced clock of a sandbox the retry of a webhook comes due, signe
   await json('sandbox advance 1h');
   await eventually('the delivery', limitMs, async () => (await deliveries())[0].status === 'DELIVERED');
   const { headers, body } = endpoint.received.at(-1) ?? assert.fail();
-  assert.equal(verifyWebhook({ headers, body, secret }).type, 'filing.created');
+  assert.equal((await verifyWebhook({ headers, body, secret })).type, 'filing.created');
 });
 
 test('an advance survives kill -9 and a restart, and goes only forward, up to ten years', async (t) => {

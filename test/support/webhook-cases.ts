@@ -1,4 +1,4 @@
-import type { WebhookErrorReason } from '../../src/client/index.ts';
+import type { WebhookErrorReason } from '../../clients/typescript/src/webhook.ts';
 import { newWebhookSecret, signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
 

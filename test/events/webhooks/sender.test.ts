@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { verifyWebhook } from '../../../src/client/index.ts';
+import { verifyWebhook } from '../../../clients/typescript/src/webhook.ts';
 import { unavailable } from '../../../src/domain/reason.ts';
 import { retryDelaysS } from '../../../src/domain/webhook.ts';
 import { type Attempt, type AttemptResult, createAttempts } from '../../../src/events/webhooks/attempt.ts';
@@ -100,7 +100,7 @@ test('an event is sent at once, signed, and the response is stored', async (t) =
   assert.ok(arrival !== undefined && arrivals.length === 1);
   assert.equal(arrival.atMs, filedMs, 'sent without delay');
   const { id, headers, body } = arrival;
-  const signed = verifyWebhook({
+  const signed = await verifyWebhook({
     headers: headers as Record<string, string>,
     body,
     secret,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { verifyWebhook } from '../../../clients/typescript/src/webhook.ts';
 import type { ApiCredentials } from '../../../src/client/sign.ts';
-import { verifyWebhook } from '../../../src/client/webhook.ts';
 import { sendingLimits } from '../../../src/events/webhooks/limits.ts';
 import { redeliveredPerRequest } from '../../../src/store/webhook-commands.ts';
 import { localEndpoints, startReceiver } from '../../events/webhooks/receiver.ts';
@@ -186,7 +186,7 @@ test('a test is sent at once, signed with the valid secrets, and its result is r
     verifyWebhook({ headers, body, secret: by, nowMs: clock.nowMs() });
 
   assert.deepEqual(await tried(), { delivered: true, httpStatus: 200, answer: 'welcome' });
-  const event = verified(secret);
+  const event = await verified(secret);
   const at = '2026-11-21T12:00:00+00:00';
   assert.deepEqual(event, {
     ...{ type: 'webhook.test', timestamp: at },
@@ -195,11 +195,11 @@ test('a test is sent at once, signed with the valid secrets, and its result is r
 
   const { secret: next } = (await post(`${path}/secret`, {})).json;
   await tried();
-  for (const valid of [secret, next]) assert.equal(verified(valid).type, 'webhook.test');
+  for (const valid of [secret, next]) assert.equal((await verified(valid)).type, 'webhook.test');
   clock.leap(dayMs);
   await tried();
-  verified(next);
-  assert.throws(() => verified(secret), /BAD_SIGNATURE|signature/);
+  await verified(next);
+  await assert.rejects(verified(secret), /BAD_SIGNATURE|signature/);
 
   [status, answer] = [500, `\xff${'é'.repeat(400)}`];
   await patch(path, { status: 'DISABLED' });
