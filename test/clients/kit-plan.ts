@@ -189,14 +189,24 @@ async function givesUp(t: TestContext, kit: KitTest) {
   }
   assert.deepEqual(elsewhere.arrivals, [], 'a redirect is not followed');
 
-  await t.test('silence', async (t) => {
-    const { arrivals, fails } = await through(t, kit, () => {});
-    const started = performance.now();
-    assert.equal((await fails('file', { artwork }, { timeoutS: 2 })).code, 'NO_RESPONSE');
-    assert.ok(performance.now() - started < earlyMs);
-    assertTries(arrivals, arrivals.length);
-  });
+  const slow: Readonly<Record<string, Fault>> = { silence: () => {}, 'a body that drips': drip };
+  for (const [name, fault] of Object.entries(slow)) {
+    await t.test(name, async (t) => {
+      const { arrivals, fails } = await through(t, kit, fault);
+      const started = performance.now();
+      assert.equal((await fails('file', { artwork }, { timeoutS: 2 })).code, 'NO_RESPONSE');
+      assert.ok(performance.now() - started < earlyMs);
+      assertTries(arrivals, arrivals.length);
+    });
+  }
 }
+
+/** Sends a byte now and then, without an end. */
+const drip: Fault = ({ response }) => {
+  response.writeHead(200, { 'Content-Type': 'application/json' });
+  const timer = setInterval(() => response.write(' '), 100);
+  response.on('close', () => clearInterval(timer));
+};
 
 async function followsTheClock(t: TestContext, kit: KitTest) {
   for (const clockOffsetS of [-600, 600]) {

@@ -3,6 +3,7 @@ import { copyFileSync, globSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { run } from '../../build/client-generator.ts';
+import { build as buildPython } from '../../clients/python/build.ts';
 import { build as buildTypeScript } from '../../clients/typescript/build.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
@@ -10,6 +11,7 @@ import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { plan } from './kit-plan.ts';
 import { startKitProgram } from './kit-program.ts';
+import { pythonEnvironment } from './python-environment.ts';
 
 const npmFlags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
 const programs = join(import.meta.dirname, 'kits');
@@ -22,6 +24,20 @@ interface Kit {
 }
 
 const kits: Readonly<Record<string, Kit>> = {
+  Python: {
+    needs: ['python3'],
+    prepare: async (t) => {
+      const folder = join(programs, 'python');
+      const env = await pythonEnvironment(t, join(folder, 'requirements.txt'), 'mypy');
+      if (env === undefined) return undefined;
+      await run('pip', ['install', await buildPython(temporaryFolder(t))], { env });
+      const program = join(folder, 'program.py');
+      const cache = ['--cache-dir', temporaryFolder(t)];
+      for (const checked of [['--package', 'artseal_client'], [program]])
+        await run('mypy', ['--strict', ...cache, ...checked], { env });
+      return { command: ['python', program], env };
+    },
+  },
   TypeScript: {
     needs: ['npm'],
     prepare: async (t) => {
