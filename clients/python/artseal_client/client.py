@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import httpx
@@ -22,8 +23,6 @@ from .models import Escrow, EscrowState, Event, Filing
 from .types import UNSET, Unset
 
 T = TypeVar("T")
-
-VERSION = "0.1.0"
 
 _TRIES = 4
 _RESPONSE_BYTES_MAX = 4 * 1024 * 1024
@@ -76,7 +75,7 @@ class Artseal(
         self._timeout = timeout
         self._clock = clock
         self._offset = 0.0
-        headers = {"User-Agent": f"artseal-python/{VERSION}", "Accept-Encoding": "identity"}
+        headers = {"User-Agent": f"artseal-python/{version('artseal-client')}", "Accept-Encoding": "identity"}
         self._http = httpx.Client(base_url=base, headers=headers, verify=verify, transport=transport)
 
     def close(self) -> None:

@@ -1,6 +1,9 @@
 import { ArtsealError } from './error.ts';
 import { createSigning } from './sign.ts';
 
+/** The version of the package, which the build puts in. */
+declare const KIT_VERSION: string;
+
 /** How to reach a service, and as whom. */
 export interface ClientOptions {
   /** The address of the service, such as `https://registry.example`. */
@@ -43,7 +46,7 @@ const limits = {
 } as const;
 
 const retried: readonly number[] = [429, 500, 502, 503, 504];
-const userAgent = 'artseal-typescript/0.1.0';
+const userAgent = `artseal-typescript/${KIT_VERSION}`;
 
 /**
  * Returns a function that signs a call, sends it, and retries it where that is safe. It resolves with the response, and
