@@ -20,7 +20,10 @@ export interface DocumentedOperation {
 
 /** openapi.yaml, as far as kits are generated from it. */
 export interface OpenApi {
+  readonly openapi: string;
+  readonly info: object;
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>;
+  readonly components: { readonly schemas: object; readonly parameters: object };
 }
 
 /** Reads openapi.yaml. */

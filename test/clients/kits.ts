@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, globSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { run } from '../../build/client-generator.ts';
+import { build as buildGo } from '../../clients/go/build.ts';
+import { build as buildJava } from '../../clients/java/build.ts';
+import { build as buildPhp } from '../../clients/php/build.ts';
 import { build as buildPython } from '../../clients/python/build.ts';
 import { build as buildTypeScript } from '../../clients/typescript/build.ts';
 import { projectFolder } from '../support/artseal-command.ts';
@@ -40,6 +43,50 @@ interface Kit {
 }
 
 const kits: Readonly<Record<string, Kit>> = {
+  Go: {
+    needs: ['go'],
+    prepare: async (t, url) => {
+      const folder = temporaryFolder(t);
+      await run('tar', ['-xzf', await buildGo(folder), '-C', folder]);
+      for (const name of ['go.mod', 'main.go']) copyFileSync(join(programs, 'go', name), join(folder, name));
+      mkdirSync(join(folder, 'first'));
+      writeFileSync(join(folder, 'first', 'main.go'), firstCall('go', 'go', url));
+      await run('go', ['vet', './...'], { cwd: folder });
+      await run('go', ['build', '-o', 'bin/', './...'], { cwd: folder });
+      return { command: [join(folder, 'bin', 'program')], first: [join(folder, 'bin', 'first')] };
+    },
+  },
+  Java: {
+    needs: ['mvn', 'javac'],
+    prepare: async (t, url) => {
+      const folder = temporaryFolder(t);
+      const jar = await buildJava(folder);
+      const pom = 'META-INF/maven/dev.artseal/artseal-client/pom.xml';
+      await run('jar', ['-xf', jar, pom], { cwd: folder });
+      const copy = ['dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${folder}`];
+      await run('mvn', ['--quiet', '--batch-mode', '--file', pom, ...copy], { cwd: folder });
+      const path = `${folder}:${join(folder, '*')}`;
+      const first = join(folder, 'Example.java');
+      writeFileSync(first, firstCall('java', 'java', url));
+      const sources = [join(programs, 'java', 'Program.java'), first];
+      await run('javac', ['-encoding', 'UTF-8', '-classpath', path, '-d', folder, ...sources]);
+      const java = ['java', '-classpath', path] as const;
+      return { command: [...java, 'Program'], first: [...java, 'Example'] };
+    },
+  },
+  PHP: {
+    needs: ['mvn', 'java', 'php'],
+    prepare: async (t, url) => {
+      const folder = temporaryFolder(t);
+      await run('tar', ['-xzf', await buildPhp(folder), '-C', folder]);
+      // Stands in for Composer, which finds Guzzle in an index that the project does not use.
+      mkdirSync(join(folder, 'vendor'));
+      for (const name of ['vendor/autoload.php', 'program.php'])
+        copyFileSync(join(programs, 'php', basename(name)), join(folder, name));
+      writeFileSync(join(folder, 'first.php'), firstCall('php', 'php', url));
+      return { command: ['php', join(folder, 'program.php')], first: ['php', join(folder, 'first.php')] };
+    },
+  },
   Python: {
     needs: ['python3'],
     prepare: async (t, url) => {

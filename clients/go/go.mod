@@ -1,0 +1,3 @@
+module artseal.dev/artseal-go
+
+go 1.24
