@@ -9,12 +9,12 @@ import { startProxy } from './proxy.ts';
  * Runs a program that makes the calls of a sale with a generated client, and prints the typed responses as one JSON object.
  * Asserts that the client neither lost nor changed a value, and accepts members of later releases.
  */
-export async function assertSale(t: TestContext, program: string, words: string[], env = process.env) {
+export async function assertSale(t: TestContext, program: string, words: string[]) {
   const { publicUrl, platform } = await startService(t);
   const { apiKey, apiSecret } = await platform();
   const { url, extended } = await startProxy(t, publicUrl);
   const access = { ARTSEAL_URL: url, ARTSEAL_API_KEY: apiKey, ARTSEAL_API_SECRET: apiSecret };
-  const { stdout } = await run(program, words, { env: { ...env, ...access } });
+  const { stdout } = await run(program, words, { env: { ...process.env, ...access } });
   const { receipt, filing, opened, released, apiError, provenance, created, webhooks } = JSON.parse(stdout);
   assert.equal(filing.hash, evidenceHash({ ...filing, price: BigInt(filing.price) }));
   assert.deepEqual({ ...filing, ...receipt }, filing);
