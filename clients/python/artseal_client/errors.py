@@ -4,8 +4,8 @@
 class ArtsealError(Exception):
     """The one error of calls. Decide by `code`.
 
-    `code` is the code of the API, such as `VALIDATION_FAILED`; `NO_RESPONSE` if no try got a response, so that the result
-    of a write is unknown; `BAD_RESPONSE` if what came is not a response of Artseal. `status` is the HTTP status, 0 without a
+    `code` is the code of the API, such as `VALIDATION_FAILED`; `NO_RESPONSE` if the last try got no response, so that the
+    result of a write is unknown; `BAD_RESPONSE` if what came is not a response of Artseal. `status` is the HTTP status, 0 without a
     response. Send `request_id` to the operator with every question. `help` is the page that explains the code.
     """
 

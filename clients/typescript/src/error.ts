@@ -10,8 +10,8 @@ export interface ErrorDetails {
 export class ArtsealError extends Error {
   override readonly name = 'ArtsealError';
   /**
-   * The code of the API, such as `VALIDATION_FAILED`; `NO_RESPONSE` if no try got a response, so that the result of a write is
-   * unknown; `BAD_RESPONSE` if what came is not a response of Artseal.
+   * The code of the API, such as `VALIDATION_FAILED`; `NO_RESPONSE` if the last try got no response, so that the result of a
+   * write is unknown; `BAD_RESPONSE` if what came is not a response of Artseal.
    */
   readonly code: string;
   /** The HTTP status; 0 without a response. */
