@@ -25,11 +25,11 @@ export async function listenLocally(
 /** Sends a response that never ends, as fast as it is read. */
 export function sendEndlessly(response: ServerResponse): void {
   response.writeHead(200);
-  // Not on 'drain', which Node loses now and then in the response to a request with a body.
-  const more = () => {
-    if (!response.destroyed) response.write('\u2014 '.repeat(4_096), () => setImmediate(more));
-  };
-  more();
+  // By a timer: Node now and then loses 'drain' and the callback of a write.
+  const timer = setInterval(() => {
+    if (response.writableLength < 1_048_576) response.write('\u2014 '.repeat(16_384));
+  }, 1);
+  response.on('close', () => clearInterval(timer));
 }
 
 /** Returns the number of connections of a server. */
