@@ -13,8 +13,9 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 // The scripts are loaded by the shells that they are for. What Debian's packages of the shells configure is left out.
 
 const commands =
-  'audit-log backup call check clock completion database demo escrow events evidence help init key licenses log move ' +
-  'party platform ready reload restore retention secrets serve sign token upgrade verify webhooks';
+  'audit-log backup call check clock completion database demo escrow events evidence help init key licenses listen log ' +
+  'move party platform ready reload requests restore retention sandbox secrets serve sign token trigger upgrade verify ' +
+  'webhooks';
 const actionFlags = '--filing-cap --help --json --monthly-quota --name --reason --tier --url';
 
 /** What each shell completes: the last word of a line, by the line before it. */
