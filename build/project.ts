@@ -13,6 +13,7 @@ export const packagedFiles: readonly string[] = [
   'openapi.yaml',
   ...guides.map(({ file }) => file),
   ...globSync('docs/site/*', { cwd: projectFolder }).sort(),
+  'src/console/console.html',
   ...globSync('src/store/{sqlite,postgres}/migrations/{*.sql,meta/_journal.json}', {
     cwd: projectFolder,
   }).sort(),

@@ -7,8 +7,12 @@ import { projectFolder } from './project.ts';
 
 /** A page of one file, with its script and style. */
 export interface SelfContainedPage {
-  /** The folder with page.ts, page.html and page.css: a path from the project's root. */
+  /** The folder with page.html, page.css and the script: a path from the project's root. */
   readonly source: string;
+  /** The module of the script; page.ts if it is not given. */
+  readonly entry?: string;
+  /** Whether its script is minified. If not, people can read what it does. */
+  readonly isMinified?: boolean;
   /** Matches the paths of the modules that its script may contain. */
   readonly modules: RegExp;
   /** Style sheets besides page.css, which follows them: paths from the project's root. */
@@ -19,14 +23,16 @@ export interface SelfContainedPage {
   readonly define?: Readonly<Record<string, string>>;
 }
 
-/** Writes a page into a file. Its script is not minified, so that people can read what it does. */
+/** Writes a page into a file. */
 export async function writePage(page: SelfContainedPage, file: string): Promise<void> {
-  const { source, modules, styles = [], policy: directives = [], define = {} } = page;
+  const { source, entry = 'page.ts', isMinified: minify = false, modules } = page;
+  const { styles = [], policy: directives = [], define = {} } = page;
   const { outputFiles, metafile } = await build({
     absWorkingDir: projectFolder,
-    entryPoints: [join(source, 'page.ts')],
+    entryPoints: [join(source, entry)],
     ...{ bundle: true, write: false, platform: 'browser', format: 'iife', target: 'es2022', charset: 'utf8' },
-    ...{ legalComments: 'none', metafile: true, logLevel: 'warning', define },
+    ...{ legalComments: 'none', metafile: true, logLevel: 'warning', define, minify },
+    ...{ jsx: 'automatic', jsxImportSource: 'preact' },
     // The paths of modules get into the file: they are the same where node_modules is a link to elsewhere.
     preserveSymlinks: true,
   });

@@ -182,8 +182,8 @@ export type Operations<S extends DescService> = {
 /** A service of the schema with its operations. */
 export interface Implementation {
   readonly service: DescService;
-  /** The scope that writing calls need; `scopeNeeded` derives that of reading calls. */
-  readonly scope: Scope;
+  /** The scope that writing calls need; `scopeNeeded` derives that of reading calls. Undefined if every caller may make all calls. */
+  readonly scope: Scope | undefined;
   readonly operations: ReadonlyMap<DescMethod, UnaryOperation | StreamingOperation>;
 }
 
@@ -193,7 +193,7 @@ export interface Implementation {
  */
 export function implement<S extends DescService>(
   service: S,
-  scope: Scope,
+  scope: Scope | undefined,
   operations: Operations<S>,
 ): Implementation {
   const found = operations as Readonly<Record<string, UnaryOperation | StreamingOperation>>;
@@ -246,7 +246,7 @@ export type Dispatcher = ReturnType<typeof createDispatcher>;
 export function createDispatcher(implementations: readonly Implementation[]) {
   const entries = implementations.flatMap(({ scope, operations }) =>
     [...operations].map(([method, operation]) => {
-      return [method, { needed: scopeNeeded(scope, isWriting(method)), operation }] as const;
+      return [method, { needed: scope && scopeNeeded(scope, isWriting(method)), operation }] as const;
     }),
   );
   const served = new Map(entries);
@@ -264,7 +264,7 @@ export function createDispatcher(implementations: readonly Implementation[]) {
     const found = served.get(method);
     if (found === undefined) throw new ApiError('NOT_FOUND', `${method.name} is not served.`);
     const { needed, operation } = found;
-    checkScope(needed, principal, method);
+    if (needed !== undefined) checkScope(needed, principal, method);
     // The error names one violation of each field, the first. The reader's come first: they describe what the caller sent.
     rejectViolations([...before, ...(operation.check?.(message, principal) ?? [])]);
     return operation;
@@ -272,7 +272,7 @@ export function createDispatcher(implementations: readonly Implementation[]) {
 
   return {
     services: implementations.map(({ service }): DescService => service),
-    /** Throws PERMISSION_DENIED. A method that is not served needs no scope. */
+    /** Throws PERMISSION_DENIED. Checks nothing for a method that needs no scope or is not served. */
     checkScope: (principal: Principal, method: DescMethod): void => {
       const needed = served.get(method)?.needed;
       if (needed !== undefined) checkScope(needed, principal, method);

@@ -7,6 +7,7 @@ import { identifyLocal, userHeader } from '../api/operation.ts';
 import type { Calls } from '../api/pipeline.ts';
 import { settings } from '../config/config.ts';
 import type { Readiness } from '../health/readiness.ts';
+import { createConsolePage } from '../http/connect/console-page.ts';
 import { createInternalListener } from '../http/connect/internal-listener.ts';
 import { createTypedCalls, type Identify, type TypedCalls } from '../http/connect/typed-calls.ts';
 import {
@@ -81,6 +82,8 @@ export function createListeners(start: Start, core: Core, parts: CallParts) {
       },
       ...{ clientOf, openCalls },
       tls: name === 'internal' ? tls.internal : undefined,
+      consolePage:
+        name === 'internal' ? createConsolePage(readPackaged('src/console/console.html')) : undefined,
       observer: createCallObserver(name, observers),
     });
   };

@@ -14,6 +14,7 @@ import {
 import { createFilingService } from '../api/services/filing-service.ts';
 import { createMaintenanceService } from '../api/services/maintenance-service.ts';
 import { createPaging } from '../api/services/paging.ts';
+import { createSessionService } from '../api/services/session-service.ts';
 import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
 import { createFeed, createPolls } from '../events/feed.ts';
@@ -120,6 +121,7 @@ export function createService(parts: ServiceParts) {
       createReviewService(dependencies),
       createBackupService(dependencies),
       createMaintenanceService(dependencies),
+      createSessionService(dependencies),
     ]),
     notifications: createNotifications({ provider, execute, clock: businessClock }),
     /** Where the listeners keep their calls. */

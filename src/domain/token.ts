@@ -19,6 +19,15 @@ export function scopeNeeded(ofService: Scope, isWriting: boolean): Scope {
   return isWriting || ofService === 'operate' ? ofService : 'read';
 }
 
+/**
+ * The tokens of the console, by the beginning of their names; the operator's name follows. That of a link is exchanged for that of a
+ * session, once. Seconds are how long each is valid.
+ */
+export const consoleTokens = {
+  link: { prefix: 'console-link:', validS: 600 },
+  session: { prefix: 'console:', validS: 28_800 },
+} as const;
+
 /** The terms of a new token. */
 export interface TokenTerms {
   /** The name of the internal system. */

@@ -89,12 +89,12 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
       return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
     },
     /**
-     * Issues a token to an internal system. `token` is its text; empty for the replay of a call, since it is not stored. Throws
-     * VALIDATION_FAILED.
+     * Issues a token to an internal system, and revokes the token `replacedId` in the same transaction. `token` is its text; empty
+     * for the replay of a call, since it is not stored. Throws VALIDATION_FAILED; PERMISSION_DENIED if the replaced one is revoked.
      */
-    issueToken: async (terms: TokenTerms, by: Actor) => {
+    issueToken: async (terms: TokenTerms, by: Actor, replacedId?: string) => {
       const { token, text } = newToken(terms);
-      const stored = await execute({ kind: 'AddToken', by, name: terms.name, token });
+      const stored = await execute({ kind: 'AddToken', by, name: terms.name, token, replacedId });
       return { stored, token: stored.tokenId === token.tokenId ? text : '' };
     },
     /**

@@ -98,8 +98,8 @@ export interface CallerCommands {
     readonly service: string;
     readonly token: NewToken;
   }): undefined;
-  /** Lists keys, oldest first. */
-  ListKeys(command: { readonly page: PageQuery }): Page<StoredKey>;
+  /** Lists keys, of one platform or of all, oldest first. */
+  ListKeys(command: { readonly platform?: string | undefined; readonly page: PageQuery }): Page<StoredKey>;
   /**
    * Adds a key to the caller of an existing key, which then expires at `endsAtS`, as `rotate` says. Fails with NOT_FOUND,
    * VALIDATION_FAILED.
@@ -138,9 +138,15 @@ export interface CallerCommands {
   }): Platform;
   /**
    * Adds a token to the internal caller of that name and registers the caller if it is new. Fails with VALIDATION_FAILED if a
-   * platform has the name, or if the platform that the token acts for does not exist.
+   * platform has the name, or if the platform that the token acts for does not exist. Revokes the token `replacedId`, and fails
+   * with PERMISSION_DENIED if it is revoked already.
    */
-  AddToken(command: { readonly by: Actor; readonly name: string; readonly token: NewToken }): StoredToken;
+  AddToken(command: {
+    readonly by: Actor;
+    readonly name: string;
+    readonly token: NewToken;
+    readonly replacedId?: string | undefined;
+  }): StoredToken;
   /** Lists tokens, oldest first. */
   ListTokens(command: { readonly page: PageQuery }): Page<StoredToken>;
   /** Fails with NOT_FOUND. */

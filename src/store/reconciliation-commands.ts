@@ -69,6 +69,8 @@ export interface CaseSelection {
   readonly state: EscrowState | undefined;
   /** Only orders that need a review. */
   readonly needsReview: boolean;
+  /** Only the order with this id. */
+  readonly escrowId?: string | undefined;
 }
 
 /**

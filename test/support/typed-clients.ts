@@ -9,6 +9,7 @@ import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
 import { ReviewService } from '../../gen/artseal/v1/review_pb.ts';
+import { SessionService } from '../../gen/artseal/v1/session_pb.ts';
 import { WebhookService } from '../../gen/artseal/v1/webhook_pb.ts';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { type Reason, reasons } from '../../src/domain/reason.ts';
@@ -27,6 +28,7 @@ export function typedClients(transport: Transport) {
     review: createClient(ReviewService, transport),
     backups: createClient(BackupService, transport),
     maintenance: createClient(MaintenanceService, transport),
+    sessions: createClient(SessionService, transport),
   };
 }
 

@@ -63,7 +63,8 @@ export function createKeyOperations(dependencies: ServiceDependencies) {
         issued(await issuanceOf(call).issueKey(toAgreement(request), byOf(call, request))),
     },
     listKeys: listing(paging, {
-      find: (_, page, { execute }) => execute({ kind: 'ListKeys', page }),
+      find: (request, page, { execute }) =>
+        execute({ kind: 'ListKeys', platform: request.caller || undefined, page }),
       respond: ({ items }) => ({ keys: items.map(shown) }),
     }),
     rotateKey: {
@@ -93,21 +94,8 @@ export function quotaField(quota: number | null): { monthlyQuota?: bigint } {
 
 /** The operations of AdminService on the tokens of internal systems. */
 export function createTokenOperations(dependencies: ServiceDependencies) {
-  const { clock, nowS, paging, timestampS } = dependencies;
-  const shown = (token: StoredToken): MessageInitShape<typeof TokenSchema> => {
-    const { tokenId, caller, platform, createdAtS, expiresAtS, revokedAtS } = token;
-    return {
-      tokenId,
-      name: caller,
-      scopes: token.scopes.map(scopeNumber),
-      platform: platform?.caller ?? '',
-      status: Token_Status[tokenStatusAt(token, nowS())],
-      createdAt: timestampS(createdAtS),
-      expiresAt: timestampS(expiresAtS),
-      revokedAt: timestampS(revokedAtS),
-      platformStatus: Platform_Status[platform?.status ?? 'STATUS_UNSPECIFIED'],
-    };
-  };
+  const { clock, nowS, paging } = dependencies;
+  const shown = (token: StoredToken) => tokenMessage(token, dependencies);
 
   return {
     createToken: {
@@ -132,6 +120,25 @@ export function createTokenOperations(dependencies: ServiceDependencies) {
   } satisfies Partial<Operations<typeof AdminService>>;
 }
 
+/** The message of a token. */
+export function tokenMessage(
+  token: StoredToken,
+  { nowS, timestampS }: Pick<ServiceDependencies, 'nowS' | 'timestampS'>,
+): MessageInitShape<typeof TokenSchema> {
+  const { tokenId, caller, platform, createdAtS, expiresAtS, revokedAtS } = token;
+  return {
+    tokenId,
+    name: caller,
+    scopes: token.scopes.map(scopeNumber),
+    platform: platform?.caller ?? '',
+    status: Token_Status[tokenStatusAt(token, nowS())],
+    createdAt: timestampS(createdAtS),
+    expiresAt: timestampS(expiresAtS),
+    revokedAt: timestampS(revokedAtS),
+    platformStatus: Platform_Status[platform?.status ?? 'STATUS_UNSPECIFIED'],
+  };
+}
+
 /** An unknown scope stays, so that the rules of tokens reject it. */
 function termsOf({ name, scopes: numbers, platform, expiresAt }: CreateTokenRequest): TokenTerms {
   const expiresAtMs = instantOf(expiresAt);
@@ -148,7 +155,8 @@ function checkExpiry(expiresAt: string) {
   return [{ field: 'expiresAt', rule: 'must be RFC 3339, as in 2027-01-01T09:00:00+08:00, or empty' }];
 }
 
-const scopeNumber = (scope: Scope) => Token_Scope[scope.toUpperCase() as Uppercase<Scope>];
+/** The number of a scope in messages. */
+export const scopeNumber = (scope: Scope) => Token_Scope[scope.toUpperCase() as Uppercase<Scope>];
 
 const scopeOf = (value: Token_Scope): string =>
   scopes.find((scope) => scopeNumber(scope) === value) ?? String(value);

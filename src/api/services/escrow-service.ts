@@ -186,8 +186,8 @@ export function createReviewService(dependencies: ServiceDependencies): Implemen
   return implement(ReviewService, 'operate', {
     listOrders: listing(paging, {
       check: ({ state }) => states.check('state', state),
-      find: ({ state, needsReview }, page, { execute }) => {
-        const selection = { state: states.of(state), needsReview };
+      find: ({ state, needsReview, escrowId }, page, { execute }) => {
+        const selection = { state: states.of(state), needsReview, escrowId: escrowId || undefined };
         return execute({ kind: 'ListCases', selection, page });
       },
       respond: ({ items }) => ({ orders: items.map(shown) }),

@@ -15,6 +15,7 @@ import {
   requestMs,
   resetsMax,
 } from './connections.ts';
+import type { ConsolePage } from './console-page.ts';
 import { endWithError, sendError, unreadableError } from './errors.ts';
 import type { TypedCalls } from './typed-calls.ts';
 
@@ -33,6 +34,8 @@ const timeouts = {
 /** The dependencies of the internal listener. */
 export interface InternalListenerDependencies {
   readonly typedCalls: TypedCalls;
+  /** Serves the console; undefined if the listener has none. */
+  readonly consolePage?: ConsolePage | undefined;
   readonly clientOf: ClientOf;
   /** Does the TLS handshakes; undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
@@ -47,9 +50,10 @@ export interface InternalListenerDependencies {
 /** Connections at the same time, of both HTTP versions. Further ones are closed at once. */
 const connectionsMax = 1_000;
 
-/** The listener of Connect, gRPC and gRPC-Web. */
+/** The listener of Connect, gRPC, gRPC-Web and the console. */
 export function createInternalListener({
   typedCalls,
+  consolePage = () => false,
   clientOf,
   tls,
   observer,
@@ -80,8 +84,10 @@ export function createInternalListener({
       observer.end(event, status, performance.now() - startedMs);
     });
     const fault = framingFault(request);
-    if (fault === undefined) within(event, () => typedCalls(request, response, event, call.open));
-    else sendError(request, response, event, new ApiError('BAD_REQUEST_TARGET', fault), misframed);
+    if (fault !== undefined)
+      sendError(request, response, event, new ApiError('BAD_REQUEST_TARGET', fault), misframed);
+    else if (!consolePage(request, response, event, call.open))
+      within(event, () => typedCalls(request, response, event, call.open));
   }
 
   /** Rejects bytes that are not HTTP/1.1, headers that are too long, and requests that arrive too slowly. */

@@ -9,6 +9,7 @@ import {
   rejectRevoked,
   rotate,
 } from '../../domain/caller.ts';
+import { ApiError } from '../../domain/reason.ts';
 import { fieldError } from '../../domain/violation.ts';
 import { webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type {
@@ -36,6 +37,7 @@ export function createCallerHandlers(parts: Parts): Handlers<keyof CallerCommand
   const { database, countCalls, filings } = parts;
   const rows = createCallerRows(database);
   const { addPlatform, addToken } = createAdditions(parts, rows);
+  const revokeToken = createRevocation(parts, rows);
   return {
     HasCallers: reads(async () => {
       const first = await database.select({ id: caller.id }).from(caller).limit(1).get();
@@ -47,7 +49,13 @@ export function createCallerHandlers(parts: Parts): Handlers<keyof CallerCommand
       await addToken(by, service, token);
       return undefined;
     }),
-    AddToken: writes(({ by, name, token }) => addToken(by, name, token)),
+    AddToken: writes(async ({ by, name, token, replacedId }) => {
+      if (replacedId !== undefined && (await rows.requireToken(replacedId)).revokedAtS !== null)
+        throw new ApiError('PERMISSION_DENIED', 'The token is revoked: it was used already.');
+      if (replacedId !== undefined) await revokeToken(by, replacedId);
+      return addToken(by, name, token);
+    }),
+    RevokeToken: writes(({ by, tokenId }) => revokeToken(by, tokenId)),
     FindCaller: reads(async ({ name }) => {
       const found = await rows.find(name);
       if (found === undefined) throw callerNotFound();
@@ -57,7 +65,9 @@ export function createCallerHandlers(parts: Parts): Handlers<keyof CallerCommand
     CountFilings: reads((of) => filings.count(of)),
     ...createPlatformHandlers(parts, rows),
     ...createKeyHandlers(parts, rows),
-    ...createTokenHandlers(parts, rows),
+    ListTokens: reads(async ({ page }) =>
+      pageOf(await oldestFirst(rows.tokens(), serviceToken.id, page), page, same),
+    ),
   };
 }
 
@@ -177,7 +187,10 @@ function createKeyHandlers(
   }
 
   return {
-    ListKeys: reads(async ({ page }) => pageOf(await oldestFirst(keys(), apiKey.id, page), page, same)),
+    ListKeys: reads(async ({ platform, page }) => {
+      const isOfPlatform = platform === undefined ? undefined : eq(caller.name, platform);
+      return pageOf(await oldestFirst(keys(), apiKey.id, page, isOfPlatform), page, same);
+    }),
     RotateKey: writes(async ({ by, keyId: named, key, endsAtS }) => {
       const old = await requireKey(named);
       const { keyId } = old;
@@ -247,29 +260,22 @@ function prepareReplacements(database: Database) {
   return Object.values(statements);
 }
 
-function createTokenHandlers(
-  { database, recordAudit }: Parts,
-  { tokens, requireToken }: CallerRows,
-): Handlers<'ListTokens' | 'RevokeToken'> {
-  return {
-    ListTokens: reads(async ({ page }) =>
-      pageOf(await oldestFirst(tokens(), serviceToken.id, page), page, same),
-    ),
-    RevokeToken: writes(async ({ by, tokenId }) => {
-      const token = await requireToken(tokenId);
-      if (token.revokedAtS !== null) return token;
-      await database
-        .update(serviceToken)
-        .set({ revokedAtS: by.atS })
-        .where(eq(serviceToken.tokenId, tokenId))
-        .run();
-      const revoked = await requireToken(tokenId);
-      await recordAudit(by, 'token revoke', tokenId, {
-        before: auditedToken(token),
-        after: auditedToken(revoked),
-      });
-      return revoked;
-    }),
+/** Revokes a token. One that is revoked already stays as it is. Throws NOT_FOUND. */
+function createRevocation({ database, recordAudit }: Parts, { requireToken }: CallerRows) {
+  return async (by: Actor, tokenId: string): Promise<StoredToken> => {
+    const token = await requireToken(tokenId);
+    if (token.revokedAtS !== null) return token;
+    await database
+      .update(serviceToken)
+      .set({ revokedAtS: by.atS })
+      .where(eq(serviceToken.tokenId, tokenId))
+      .run();
+    const revoked = await requireToken(tokenId);
+    await recordAudit(by, 'token revoke', tokenId, {
+      before: auditedToken(token),
+      after: auditedToken(revoked),
+    });
+    return revoked;
   };
 }
 

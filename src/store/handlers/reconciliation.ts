@@ -270,10 +270,11 @@ function createOperatorHandlers(
   };
 }
 
-const selectedBy = ({ state, needsReview }: CaseSelection) => {
+const selectedBy = ({ state, needsReview, escrowId }: CaseSelection) => {
   const equals = needsReview ? equalsWithoutIndex : eq;
   return and(
     state === undefined ? undefined : equals(escrow.state, state),
     needsReview ? isNotNull(escrow.review) : undefined,
+    escrowId === undefined ? undefined : eq(escrow.escrowId, escrowId),
   );
 };

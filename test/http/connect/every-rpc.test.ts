@@ -8,6 +8,7 @@ import { MaintenanceService } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { Delivery_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
+import { consoleTokens } from '../../../src/domain/token.ts';
 import { createIssuance } from '../../../src/keys/issuance.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
@@ -85,6 +86,10 @@ async function createWorld(nth: number, responses: ReadonlyMap<DescMethod, Messa
         const { deliveries } = await webhooks.listDeliveries({ webhookId, status });
         return deliveries.length > 0;
       });
+    },
+    linkToken: async () => {
+      const name = `${consoleTokens.link.prefix}${system}`;
+      return (await service.issuance.issueToken(operatorTerms(name), tester)).token;
     },
     loseSecret: async () => {
       const keyRing = createKeyRing(parseMasterKeys(`lost:${'0'.repeat(64)}`));
@@ -171,10 +176,12 @@ for (const [nth, [name, createTransport]] of Object.entries(transports).entries(
     const responses = new Map<DescMethod, Message>();
     const results: Record<string, unknown> = {};
     const { world, token } = await createWorld(nth + 1, responses);
-    const transport = createTransport(service.internalUrl, token);
+    const transportOf = (bearer: string) => createTransport(service.internalUrl, bearer);
+    const transport = transportOf(token);
     for (const row of rows) {
       const { method, volatile } = row;
-      const messages = await call(transport, row, await row.request(world)).catch((error) => {
+      const by = row.token === undefined ? transport : transportOf(await row.token(world));
+      const messages = await call(by, row, await row.request(world)).catch((error) => {
         throw new Error(nameOf(method), { cause: error });
       });
       responses.set(method, messages.at(-1) ?? assert.fail(`${nameOf(method)} returned nothing.`));

@@ -9,6 +9,7 @@ import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import { MaintenanceService } from '../../../gen/artseal/v1/maintenance_pb.ts';
 import { ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { DecideOrderRequest_Decision, ReviewService } from '../../../gen/artseal/v1/review_pb.ts';
+import { SessionService } from '../../../gen/artseal/v1/session_pb.ts';
 import { Delivery_Status, Webhook_Status, WebhookService } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
 import type { Reason } from '../../../src/domain/reason.ts';
@@ -32,6 +33,8 @@ export interface World {
   addWebhook(): Promise<string>;
   /** Resolves when a delivery has arrived. */
   delivered(webhookId: string): Promise<void>;
+  /** Returns the token of a new console link. */
+  linkToken(): Promise<string>;
   /** Makes a key whose secret no master key opens. */
   loseSecret(): Promise<void>;
 }
@@ -40,6 +43,8 @@ export interface World {
 export interface Row {
   readonly method: DescMethod;
   readonly request: (world: World) => object | Promise<object>;
+  /** The token of the call, if it is not that of the transport. */
+  readonly token?: (world: World) => string | Promise<string>;
   /** Fields of its response whose values depend on the rows of the transports before. */
   readonly volatile: readonly string[];
 }
@@ -59,6 +64,7 @@ const event = EventService.method;
 const evidence = EvidenceService.method;
 const filing = FilingService.method;
 const maintenance = MaintenanceService.method;
+const session = SessionService.method;
 const webhook = WebhookService.method;
 
 const { STOP } = DecideOrderRequest_Decision;
@@ -170,6 +176,10 @@ export const rows: readonly Row[] = [
   row(admin.listTokens, () => oldest),
   row(admin.revokeToken, ({ was }) => ({ tokenId: was(admin.createToken).token?.tokenId ?? '', reason })),
 
+  row(session.getSession, () => ({})),
+  { ...row(session.createSession, () => ({})), token: ({ linkToken }) => linkToken() },
+  { ...row(session.endSession, () => ({})), token: ({ was }) => was(session.createSession).text },
+
   row(maintenance.countExpired, () => ({})),
   row(maintenance.eraseExpired, () => ({ reason })),
   row(maintenance.rotateSecrets, async ({ loseSecret }) => {
@@ -208,5 +218,6 @@ export const errorRows: readonly (readonly [Row, Reason])[] = [
     'ESCROW_NOT_FOUND',
   ],
   [row(maintenance.advanceClock, () => ({ seconds: 60 })), 'PERMISSION_DENIED'],
+  [row(session.endSession, () => ({})), 'PERMISSION_DENIED'],
   [row(backup.verifyBackup, () => ({ file: join('..', 'none.tar') })), 'VALIDATION_FAILED'],
 ];

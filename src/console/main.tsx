@@ -1,0 +1,250 @@
+import { type ComponentChildren, render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { link, viewOf } from './format.ts';
+import { PlatformsView, PlatformView } from './platforms.tsx';
+import {
+  keptToken,
+  openLink,
+  type Problem,
+  problemOf,
+  type Session,
+  SessionContext,
+  signIn,
+  signOut,
+  takeLink,
+} from './session.ts';
+import { ProblemBox } from './ui.tsx';
+
+/** The parts of the hash: `#/orders/ES-…` is `['orders', 'ES-…']`. */
+function useRoute(): readonly string[] {
+  const read = () => location.hash;
+  const [hash, setHash] = useState(read);
+  useEffect(() => {
+    const change = () => setHash(read());
+    addEventListener('hashchange', change);
+    return () => removeEventListener('hashchange', change);
+  }, []);
+  return hash
+    .replace(/^#\/?/, '')
+    .split('/')
+    .filter((part) => part !== '')
+    .map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
+}
+
+/** A view of the console, by the first part of its hash. */
+interface View {
+  readonly label: string;
+  /** What a token needs for it. */
+  readonly scope: 'READ' | 'OPERATE';
+  readonly show: (id: string | undefined) => ComponentChildren;
+}
+
+const views: Readonly<Record<string, View>> = {
+  platforms: {
+    label: 'Platforms',
+    scope: 'OPERATE',
+    show: (name) => (name === undefined ? <PlatformsView /> : <PlatformView name={name} />),
+  },
+};
+
+function App() {
+  const [session, setSession] = useState<Session>();
+  const [problem, setProblem] = useState<Problem>();
+  const [isOpening, setOpening] = useState(true);
+  const rejected = () => {
+    setSession(undefined);
+    setProblem({
+      code: 'AUTH_HEADER_INVALID',
+      message: 'Your session is over: its token has expired or was revoked. Sign in again to continue here.',
+      requestId: undefined,
+      isOpen: false,
+    });
+  };
+  const open = async (find: () => Promise<{ token: string; isFromLink: boolean } | undefined>) => {
+    setOpening(true);
+    setProblem(undefined);
+    try {
+      const token = await find();
+      if (token !== undefined) setSession(await signIn(token, rejected));
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setOpening(false);
+  };
+  useEffect(() => {
+    const oneTime = takeLink();
+    void open(async () => (oneTime === undefined ? keptToken() : openLink(oneTime)));
+  }, []);
+  const leave = async (current: Session) => {
+    setSession(undefined);
+    await signOut(current).catch((error) => setProblem(problemOf(error)));
+  };
+  if (session === undefined)
+    return (
+      <SignIn
+        problem={problem}
+        isOpening={isOpening}
+        enter={(token) => open(async () => ({ token, isFromLink: false }))}
+      />
+    );
+  return (
+    <SessionContext.Provider value={session}>
+      <Frame session={session} leave={() => void leave(session)} />
+    </SessionContext.Provider>
+  );
+}
+
+function SignIn({
+  problem,
+  isOpening,
+  enter,
+}: {
+  problem: Problem | undefined;
+  isOpening: boolean;
+  enter: (token: string) => Promise<void>;
+}) {
+  return (
+    <main class="sign-in">
+      <h1>Artseal console</h1>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const token = new FormData(event.currentTarget).get('token');
+          void enter(String(token).trim());
+        }}
+      >
+        {problem !== undefined && <ProblemBox problem={problem} />}
+        <div class="field">
+          <label for="token">Token</label>
+          <input
+            id="token"
+            name="token"
+            type="password"
+            required
+            autocomplete="off"
+            spellcheck={false}
+            pattern="it_.*"
+            title="A token begins with it_"
+            aria-describedby="token-help"
+          />
+          <p id="token-help" class="quiet">
+            It begins with <code>it_</code>. This tab keeps it until you sign out or close the tab.
+          </p>
+        </div>
+        <button type="submit" class="main" disabled={isOpening}>
+          {isOpening ? 'Please wait…' : 'Sign in'}
+        </button>
+      </form>
+      <p class="quiet">
+        Or run <code>artseal console</code> on the machine of the server, and open the link that it prints.
+      </p>
+    </main>
+  );
+}
+
+function Frame({ session, leave }: { session: Session; leave: () => void }) {
+  const [name = '', id] = useRoute();
+  const allowed = Object.entries(views).filter(([, { scope }]) => session.can(scope));
+  const [first = ''] = allowed[0] ?? [];
+  const current = name === '' ? first : name;
+  const view = views[current];
+  const place = `${current}/${id ?? ''}`;
+  useEffect(() => {
+    document.title = `${id ?? view?.label ?? 'Not found'} · Artseal console`;
+    if (name !== '') document.querySelector('h1')?.focus();
+    scrollTo(0, 0);
+  }, [place]);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>
+        Skip to the content
+      </button>
+      <header>
+        <a class="brand" href={link(first)}>
+          Artseal
+        </a>
+        <search class="search">
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const query = String(new FormData(event.currentTarget).get('query')).trim();
+              if (query !== '') location.hash = viewOf(query);
+            }}
+          >
+            <label class="hidden" for="query">
+              Filing number, order, request id or platform
+            </label>
+            <input
+              id="query"
+              name="query"
+              type="search"
+              placeholder="Number, order, request id or platform"
+            />
+          </form>
+        </search>
+        <div class="account">
+          <span title={session.tokenId}>{session.caller}</span>
+          {!session.can('OPERATE') && <span class="badge wait">read-only</span>}
+          <button type="button" onClick={leave}>
+            Sign out
+          </button>
+        </div>
+      </header>
+      <nav class="views" aria-label="Views">
+        <ul>
+          {allowed.map(([key, { label }]) => (
+            <li key={key}>
+              <a href={link(key)} aria-current={key === current ? 'page' : undefined}>
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+        {!session.can('OPERATE') && (
+          <p class="quiet">Your token cannot operate: views and actions of operators are not shown.</p>
+        )}
+      </nav>
+      <main id="content" key={place}>
+        <Content view={view} id={id} session={session} />
+      </main>
+      <p id="status" class="hidden" role="status" />
+    </>
+  );
+}
+
+function Content({
+  view,
+  id,
+  session,
+}: {
+  view: View | undefined;
+  id: string | undefined;
+  session: Session;
+}) {
+  if (view === undefined)
+    return (
+      <>
+        <h1 tabIndex={-1}>Not found</h1>
+        <p>The console has no such view.</p>
+      </>
+    );
+  if (session.can(view.scope)) return <>{view.show(id)}</>;
+  return (
+    <>
+      <h1 tabIndex={-1}>{view.label}</h1>
+      <p>
+        This view needs a token with the scope <code>{view.scope.toLowerCase()}</code>, which yours does not
+        have.
+      </p>
+    </>
+  );
+}
+
+const app = document.getElementById('app');
+if (app !== null) render(<App />, app);
