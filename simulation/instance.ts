@@ -131,6 +131,7 @@ export function startInstance(options: InstanceOptions): Instance {
     calendar: createCalendar('Asia/Shanghai'),
     filingClock: { setByS: () => 0, refresh: async () => {} },
     reload: async () => [],
+    readOverview: async () => ({ faults: [], metrics: [], samples: [] }),
     isRolledBack: () => false,
     limits: simulatedLimits,
     webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },

@@ -1,5 +1,5 @@
+import { type Check, checkBundle, type Outcome } from '../../src/evidence/verifier/outcome.ts';
 import { byId, element } from './dom.ts';
-import { type Check, checkBundle, type Outcome } from './outcome.ts';
 
 /** Largest file that the page reads, in bytes. A bundle has some thousands; a huge file would freeze the browser. */
 const fileBytesMax = 1_000_000;

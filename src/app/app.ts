@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { createCallMetrics } from '../api/call-observer.ts';
 import { createCalls } from '../api/pipeline.ts';
-import type { Part, Reload } from '../api/services/dependencies.ts';
+import type { Part, ReadOverview, Reload } from '../api/services/dependencies.ts';
 import { type Config, type MasterKeySource, reloadableMasterKeys, settings } from '../config/config.ts';
 import { readKeyRing } from '../config/master-key.ts';
 import { unavailable } from '../domain/reason.ts';
@@ -23,8 +23,9 @@ import { openForServing, type Registry, systemClock } from '../operations/regist
 import { removeServingRecord, writeServingRecord } from '../operations/serving-record.ts';
 import type { Snapshot } from '../telemetry/metrics/definition.ts';
 import { createMetricsListener } from '../telemetry/metrics/metrics-listener.ts';
+import { createOverview } from '../telemetry/metrics/overview.ts';
 import { createProcessWatch } from '../telemetry/metrics/process-metrics.ts';
-import { createScrape } from '../telemetry/metrics/scrape.ts';
+import { createScrape, createSnapshots, type ReadSnapshot } from '../telemetry/metrics/scrape.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type CallParts, createListeners, type ListenerAddresses, listenAt } from './listeners.ts';
 import { type Core, openCore, type Simulated, type Start } from './start.ts';
@@ -53,17 +54,20 @@ export async function startApp(
   const { clock = systemClock } = simulated;
   const start: Start = { config, log, clock, simulated, traces, opened };
   const registry = await opening;
-  let reload: Reload = async () => {
+  const starting = async () => {
     throw unavailable('The server is starting.');
   };
-  const core = await openCore(start, registry, () => reload());
+  let [reload, readOverview]: [Reload, ReadOverview] = [starting, starting];
+  const running = { reload: () => reload(), readOverview: () => readOverview() };
+  const core = await openCore(start, registry, running);
   const assembly = await assemble(start, core);
   const { readiness, tls, metricsAddress } = assembly;
+  readOverview = assembly.readOverview;
   const addresses = await openListeners(start, core, assembly);
   const { publicAddress, internalAddress } = addresses;
   const publish = publishRecord(start, core, [publicAddress, internalAddress, metricsAddress]);
   reload = createReload(start, registry, tls, publish);
-  const running = opened.move();
+  const closing = opened.move();
   return {
     ...{ ...registry, ...addresses, reload },
     /** host:port of the metrics as bound; undefined if they are off. */
@@ -77,7 +81,7 @@ export async function startApp(
       void readiness.check();
     },
     /** Accepts no more calls, finishes those in flight and closes the database. */
-    close: () => running.disposeAsync(),
+    close: () => closing.disposeAsync(),
   };
 }
 
@@ -101,14 +105,18 @@ async function assemble(start: Start, core: Core) {
   const openCalls = new OpenCalls();
   const parts = { calls, callMetrics: createCallMetrics(), readiness, clientOf, openCalls, tls };
   const backups = followBackups(start, core.backups);
-  const metricsAddress = await listenForMetrics(start, core, parts, backups);
+  const readSnapshot = readMetrics(start, core, parts, backups);
+  const { callMetrics } = parts;
+  const overview = createOverview({ readSnapshot, readiness, callMetrics, clock });
+  opened.defer(overview.stop);
+  const metricsAddress = await listenForMetrics(start, readSnapshot, openCalls);
   const listeners = createListeners(start, core, parts);
   opened.defer(() => {
     readiness.drain();
     service.endWaiting();
     return listeners.close();
   });
-  return { readiness, tls, listeners, metricsAddress, backups };
+  return { readiness, tls, listeners, metricsAddress, backups, readOverview: overview.read };
 }
 
 /** Accepts calls, and starts what works in the background. Before that, waits a moment until the service is ready. */
@@ -171,16 +179,14 @@ async function openReadiness({ log, clock, opened }: Start, core: Core) {
   return { ...readiness, drain };
 }
 
-/** Serves metrics at the address of the settings. Returns the address as bound; undefined if metrics are off. */
-async function listenForMetrics(
-  { config, clock, log, opened }: Start,
+/** Reads the metrics of all parts. */
+function readMetrics(
+  { clock }: Start,
   core: Core,
   { readiness, calls, callMetrics, openCalls, tls }: CallParts,
   backups: ReturnType<typeof followBackups>,
-): Promise<string | undefined> {
-  if (config.metricsAddress === undefined) return undefined;
+): ReadSnapshot {
   const { store, calendar, payments, filingClock, publication, service } = core;
-  const watch = createProcessWatch();
   const readOthers = () => ({
     certificateEnds: tls.ends(),
     cutOffs: openCalls.cutOffs,
@@ -192,9 +198,19 @@ async function listenForMetrics(
     sending: service.sending(),
     calls: callMetrics.data(),
     provider: payments.metrics.data(),
-    process: watch.read(),
   });
-  const scrape = createScrape({ store, readiness, clock, calendar, readOthers });
+  return createSnapshots({ store, readiness, clock, calendar, readOthers });
+}
+
+/** Serves metrics at the address of the settings. Returns the address as bound; undefined if metrics are off. */
+async function listenForMetrics(
+  { config, clock, log, opened }: Start,
+  readSnapshot: ReadSnapshot,
+  openCalls: OpenCalls,
+): Promise<string | undefined> {
+  if (config.metricsAddress === undefined) return undefined;
+  const watch = createProcessWatch();
+  const scrape = createScrape(readSnapshot, watch.read, clock);
   const listener = createMetricsListener({ scrape, openCalls, log, host: config.metricsAddress.host });
   opened.defer(() => {
     watch.stop();

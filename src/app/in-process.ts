@@ -3,6 +3,7 @@ import { identifyLocal, userHeader } from '../api/operation.ts';
 import { createCalls } from '../api/pipeline.ts';
 import type { Config } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';
+import { unavailable } from '../domain/reason.ts';
 import { createCheckpointFile, madeUpOrigin } from '../evidence/log/publication.ts';
 import { createSigner } from '../evidence/log/signer.ts';
 import { createInMemoryTransport } from '../http/connect/typed-calls.ts';
@@ -44,6 +45,9 @@ export async function openInProcess(
     filingClock: { setByS: () => 0, refresh: async () => {} },
     isRolledBack: () => false,
     reload: async () => [],
+    readOverview: async () => {
+      throw unavailable('No server runs, so there is nothing to show.');
+    },
   });
   opened.defer(service.stop);
   const { dispatcher } = service;

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
 import { findNonceGap } from '../api/authentication.ts';
-import type { BackupAccess, Reload } from '../api/services/dependencies.ts';
+import type { BackupAccess, ProcessParts } from '../api/services/dependencies.ts';
 import { type Config, settings } from '../config/config.ts';
 import { refuse } from '../config/settings.ts';
 import { createCalendar } from '../domain/calendar.ts';
@@ -53,7 +53,11 @@ export interface Start {
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
 /** Opens all that calls work with. */
-export async function openCore(start: Start, registry: Registry, reload: Reload) {
+export async function openCore(
+  start: Start,
+  registry: Registry,
+  running: Pick<ProcessParts, 'reload' | 'readOverview'>,
+) {
   const { config, clock, log, opened } = start;
   const { commands = createChildCommands() } = start.simulated;
   const { execute, keyRing } = registry;
@@ -76,7 +80,7 @@ export async function openCore(start: Start, registry: Registry, reload: Reload)
   const backups = createBackupCommands(commands, config);
   const service = createService({
     ...{ store, keyRing, clock, businessClock, calendar, publication, provider, log },
-    ...{ filingClock, reload },
+    ...{ filingClock, ...running },
     isRolledBack: () => findRollback() !== undefined,
     ...configuredParts(config, commands, backups, start.simulated.limits),
   });

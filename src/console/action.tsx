@@ -9,7 +9,7 @@ import { announce, ProblemBox } from './ui.tsx';
 export interface Field {
   readonly name: string;
   readonly label: string;
-  readonly type?: 'text' | 'number' | 'date' | 'checkbox' | 'file';
+  readonly type?: 'text' | 'number' | 'datetime-local' | 'checkbox' | 'file';
   /** The values to choose from, and their labels. */
   readonly options?: readonly (readonly [value: string, label: string])[];
   readonly help?: string;

@@ -1,6 +1,10 @@
 import { type ComponentChildren, render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { AuditLogView, PartiesView, TokensView } from './access.tsx';
+import { FilingsView, FilingView } from './filings.tsx';
 import { link, viewOf } from './format.ts';
+import { OrdersView, OrderView } from './orders.tsx';
+import { OverviewView } from './overview.tsx';
 import { PlatformsView, PlatformView } from './platforms.tsx';
 import {
   keptToken,
@@ -14,14 +18,16 @@ import {
   takeLink,
 } from './session.ts';
 import { ProblemBox } from './ui.tsx';
+import { WebhooksView, WebhookView } from './webhooks.tsx';
 
 /** The parts of the hash: `#/orders/ES-…` is `['orders', 'ES-…']`. */
 function useRoute(): readonly string[] {
-  const read = () => location.hash;
-  const [hash, setHash] = useState(read);
+  const [hash, setHash] = useState(location.hash);
   useEffect(() => {
-    const change = () => setHash(read());
+    const change = () => setHash(location.hash);
     addEventListener('hashchange', change);
+    // It may have changed before this effect.
+    change();
     return () => removeEventListener('hashchange', change);
   }, []);
   return hash
@@ -46,12 +52,33 @@ interface View {
 }
 
 const views: Readonly<Record<string, View>> = {
+  overview: { label: 'Overview', scope: 'OPERATE', show: () => <OverviewView /> },
+  filings: {
+    label: 'Filings',
+    scope: 'READ',
+    show: (id) => (id === undefined ? <FilingsView /> : <FilingView filingNo={id} />),
+  },
+  orders: {
+    label: 'Orders',
+    scope: 'READ',
+    show: (id = '') => (id.includes('-') ? <OrderView escrowId={id} /> : <OrdersView filter={id} />),
+  },
   platforms: {
     label: 'Platforms',
     scope: 'OPERATE',
-    show: (name) => (name === undefined ? <PlatformsView /> : <PlatformView name={name} />),
+    show: (id) => (id === undefined ? <PlatformsView /> : <PlatformView name={id} />),
   },
+  tokens: { label: 'Tokens', scope: 'OPERATE', show: () => <TokensView /> },
+  parties: { label: 'Parties', scope: 'OPERATE', show: () => <PartiesView /> },
+  webhooks: {
+    label: 'Webhooks',
+    scope: 'READ',
+    show: (id) => (id === undefined ? <WebhooksView /> : <WebhookView webhookId={id} />),
+  },
+  audit: { label: 'Audit log', scope: 'OPERATE', show: () => <AuditLogView /> },
 };
+
+const ended = 'Your session is over: its token has expired or was revoked. Sign in again to continue here.';
 
 function App() {
   const [session, setSession] = useState<Session>();
@@ -61,25 +88,35 @@ function App() {
     setSession(undefined);
     setProblem({
       code: 'AUTH_HEADER_INVALID',
-      message: 'Your session is over: its token has expired or was revoked. Sign in again to continue here.',
+      message: ended,
       requestId: undefined,
       isOpen: false,
     });
   };
-  const open = async (find: () => Promise<{ token: string; isFromLink: boolean } | undefined>) => {
+  /** Opens a session with the token that `find` resolves to. `unknown` is what to say if the server does not accept it. */
+  const open = async (
+    find: () => Promise<{ token: string; isFromLink: boolean } | undefined>,
+    unknown: string,
+  ) => {
     setOpening(true);
     setProblem(undefined);
     try {
       const token = await find();
       if (token !== undefined) setSession(await signIn(token, rejected));
     } catch (error) {
-      setProblem(problemOf(error));
+      const found = problemOf(error);
+      setProblem(found.code === 'AUTH_HEADER_INVALID' ? { ...found, message: unknown } : found);
     }
     setOpening(false);
   };
   useEffect(() => {
     const oneTime = takeLink();
-    void open(async () => (oneTime === undefined ? keptToken() : openLink(oneTime)));
+    if (oneTime === undefined) void open(async () => keptToken(), ended);
+    else void open(() => openLink(oneTime), 'This link was used, or has expired. Run artseal console again.');
+    // A link that is pasted into this tab does not load the page again by itself.
+    const reload = () => location.hash.startsWith('#link=') && location.reload();
+    addEventListener('hashchange', reload);
+    return () => removeEventListener('hashchange', reload);
   }, []);
   const leave = async (current: Session) => {
     setSession(undefined);
@@ -90,7 +127,9 @@ function App() {
       <SignIn
         problem={problem}
         isOpening={isOpening}
-        enter={(token) => open(async () => ({ token, isFromLink: false }))}
+        enter={(token) =>
+          open(async () => ({ token, isFromLink: false }), 'The server does not accept this token.')
+        }
       />
     );
   return (

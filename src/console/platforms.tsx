@@ -1,4 +1,4 @@
-import { useRef } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import {
   AdminService,
   type Key,
@@ -15,7 +15,9 @@ import {
   Badge,
   type Column,
   Facts,
+  Filter,
   PagedTable,
+  Ref,
   Secret,
   Section,
   Shown,
@@ -79,14 +81,23 @@ function IssuedKey({ apiKey, apiSecret }: { apiKey: string; apiSecret: string })
 
 const quotaText = (quota: bigint | undefined) => (quota === undefined ? 'unlimited' : count(quota));
 
-/** All platforms, with their calls of this month. */
+/** The twelve months before this one, as YYYY-MM. */
+const lastMonths = (): readonly string[] => {
+  const now = new Date();
+  return Array.from({ length: 12 }, (_, place) =>
+    new Date(Date.UTC(now.getFullYear(), now.getMonth() - 1 - place)).toISOString().slice(0, 7),
+  );
+};
+
+/** All platforms, with their calls in a month. */
 export function PlatformsView() {
   const admin = useSession().client(AdminService);
+  const [month, setMonth] = useState('');
   const columns: readonly Column<ListUsageResponse_Usage>[] = [
-    ['Name', ({ platform }) => <a href={link('platforms', platform?.caller ?? '')}>{platform?.caller}</a>],
+    ['Name', ({ platform }) => <Ref to="platforms" id={platform?.caller ?? ''} />],
     ['Status', ({ platform }) => <Badge>{word(Platform_Status, platform?.status)}</Badge>],
     ['Tier', ({ platform }) => word(Key_Tier, platform?.tier)],
-    ['Calls this month', ({ calls }) => count(calls)],
+    ['Calls in the month', ({ calls }) => count(calls)],
     ['Calls left', ({ remaining }) => quotaText(remaining)],
     [
       'Filing cap',
@@ -96,14 +107,19 @@ export function PlatformsView() {
   return (
     <>
       <Title actions={<CreatePlatform />}>Platforms</Title>
+      <Filter
+        label="Month"
+        options={[['', 'This month'], ...lastMonths().map((one) => [one, one] as const)]}
+        value={month}
+        change={setMonth}
+      />
       <PagedTable
         caption="Platforms"
         columns={columns}
         empty="No platform is registered yet. Create one to issue its first key."
-        read={async (page) => {
-          const { usages, nextPageToken } = await admin.listUsage(page);
-          return { rows: usages, next: nextPageToken };
-        }}
+        items="usages"
+        again={month}
+        read={(page) => admin.listUsage({ ...page, month })}
       />
     </>
   );

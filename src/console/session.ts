@@ -107,17 +107,20 @@ export interface Problem {
   readonly isOpen: boolean;
 }
 
-/** Describes what a call was rejected with. */
+/** Describes why a call failed: what the server says, that it said nothing, or what is wrong with the input. */
 export function problemOf(thrown: unknown): Problem {
-  const error = ConnectError.from(thrown);
-  const [info] = error.findDetails(ErrorInfoSchema);
+  if (!(thrown instanceof ConnectError)) {
+    const message = `The call was not sent: ${thrown instanceof Error ? thrown.message : thrown}.`;
+    return { code: 'NOT_SENT', message, requestId: undefined, isOpen: false };
+  }
+  const [info] = thrown.findDetails(ErrorInfoSchema);
   if (info !== undefined)
     return {
       code: info.reason,
-      message: error.rawMessage,
+      message: thrown.rawMessage,
       requestId: info.metadata.requestId,
-      isOpen: [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted].includes(error.code),
+      isOpen: [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted].includes(thrown.code),
     };
-  const message = `The server did not respond: ${error.rawMessage}.`;
+  const message = `The server did not respond: ${thrown.rawMessage}.`;
   return { code: 'NO_RESPONSE', message, requestId: undefined, isOpen: true };
 }

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { instant } from './format.ts';
+import { instant, link } from './format.ts';
 import { type Problem, problemOf } from './session.ts';
 
 /** What a view has read from the server so far. */
-export interface Loaded<T> {
+interface Loaded<T> {
   readonly data: T | undefined;
   readonly problem: Problem | undefined;
   readonly isLoading: boolean;
@@ -140,51 +140,54 @@ export function Table<Row>({
 }
 
 /** The paging fields of a list request. */
-export interface PageFields {
+interface PageFields {
   readonly pageSize: number;
   readonly pageToken: string;
 }
 
-/** The rows of a page, and the token of the next one; empty on the last page. */
-export interface PageOf<Row> {
-  readonly rows: readonly Row[];
-  readonly next: string;
-}
-
 const rowsPerPage = 25;
 
-/** A table of a list that is read page by page. `again` is another value when the list must be read again. */
-export function PagedTable<Row>({
+/**
+ * A table of a list that is read page by page. `items` is the member of its response that has the rows. `again` is another value
+ * when the list must be read again, from its first page.
+ */
+export function PagedTable<Row, Name extends string>({
   read,
+  items,
   again = '',
   ...table
 }: {
-  read: (page: PageFields) => Promise<PageOf<Row>>;
+  read: (
+    page: PageFields,
+  ) => Promise<{ readonly nextPageToken: string } & { readonly [Items in Name]: readonly Row[] }>;
+  items: Name;
   again?: string;
   caption: string;
   columns: readonly Column<Row>[];
   empty: string;
 }) {
-  const [tokens, setTokens] = useState<readonly string[]>(['']);
-  const token = tokens.at(-1) ?? '';
-  const loaded = useLoad(() => read({ pageSize: rowsPerPage, pageToken: token }), `${again} ${token}`);
-  useEffect(() => setTokens(['']), [again]);
+  const [pages, setPages] = useState({ again, tokens: [''] });
+  // The tokens of another list are not valid for this one.
+  const tokens = pages.again === again ? pages.tokens : [''];
+  const show = (shown: string[]) => setPages({ again, tokens: shown });
+  const pageToken = tokens.at(-1) ?? '';
+  const loaded = useLoad(() => read({ pageSize: rowsPerPage, pageToken }), `${again} ${pageToken}`);
   return (
     <Shown of={loaded}>
-      {({ rows, next }) => (
+      {(response) => (
         <>
-          <Table {...table} rows={rows} />
-          {(tokens.length > 1 || next !== '') && (
+          <Table {...table} rows={response[items]} />
+          {(tokens.length > 1 || response.nextPageToken !== '') && (
             <nav class="pages" aria-label={`Pages: ${table.caption}`}>
-              <button
-                type="button"
-                disabled={tokens.length === 1}
-                onClick={() => setTokens(tokens.slice(0, -1))}
-              >
+              <button type="button" disabled={tokens.length === 1} onClick={() => show(tokens.slice(0, -1))}>
                 Previous
               </button>
               <span class="quiet">Page {tokens.length}</span>
-              <button type="button" disabled={next === ''} onClick={() => setTokens([...tokens, next])}>
+              <button
+                type="button"
+                disabled={response.nextPageToken === ''}
+                onClick={() => show([...tokens, response.nextPageToken])}
+              >
                 Next
               </button>
             </nav>
@@ -212,13 +215,20 @@ export function Facts({ of }: { of: readonly (readonly [name: string, value: Com
 
 const tones: Readonly<Record<string, string>> = {
   ...{ ACTIVE: 'good', VALID: 'good', ENABLED: 'good', DELIVERED: 'good', RELEASED: 'good' },
-  ...{ SUSPENDED: 'bad', REVOKED: 'off', EXPIRED: 'off', DISABLED: 'bad', FAILED: 'bad', REVIEW: 'bad' },
+  ...{ SUSPENDED: 'bad', REVOKED: 'off', EXPIRED: 'off', DISABLED: 'bad', FAILED: 'bad' },
   ...{ PENDING: 'wait', WAITING: 'wait', UNPAID: 'wait', FROZEN: 'wait' },
 };
 
 /** A status word, with a colour that repeats what it says. */
 export const Badge = ({ children }: { children: string }) => (
   <span class={`badge ${tones[children] ?? 'off'}`}>{children}</span>
+);
+
+/** A link to the view of something, by its id or name. */
+export const Ref = ({ to, id }: { to: string; id: string }) => (
+  <a class="id" href={link(to, id)}>
+    {id}
+  </a>
 );
 
 /** A time as the server wrote it, in its business time zone. */
@@ -259,4 +269,30 @@ export function Secret({ label, text }: { label: string; text: string }) {
 export function announce(text: string): void {
   const status = document.getElementById('status');
   if (status !== null) status.textContent = text;
+}
+
+/** A choice of what a list shows. */
+export function Filter({
+  label,
+  options,
+  value,
+  change,
+}: {
+  label: string;
+  options: readonly (readonly [value: string, label: string])[];
+  value: string;
+  change: (value: string) => void;
+}) {
+  return (
+    <label class="filters">
+      {label}
+      <select value={value} onChange={({ currentTarget }) => change(currentTarget.value)}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }

@@ -54,6 +54,7 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
     month || calendar.month(businessClock.nowMs()).name;
 
   return implement(AdminService, 'operate', {
+    ...createOverviewOperation(dependencies),
     ...createKeyOperations(dependencies),
     ...createPartyOperations(dependencies),
     ...createTokenOperations(dependencies),
@@ -109,6 +110,28 @@ export function createAdminService(dependencies: ServiceDependencies): Implement
       respond: ({ items }) => ({ entries: items.map(entryMessage) }),
     }),
   });
+}
+
+function createOverviewOperation({ readOverview, environment }: ServiceDependencies) {
+  return {
+    getOverview: {
+      run: async () => {
+        const { faults, metrics, samples } = await readOverview();
+        return {
+          environment,
+          faults: faults.map(({ part, fault }) => ({ part, text: fault })),
+          metrics: metrics.map(({ labels, ...metric }) => ({ ...metric, labels: { ...labels } })),
+          samples: samples.map(({ atS, ...counts }) => ({
+            at: BigInt(atS),
+            calls: BigInt(counts.calls),
+            rejected: BigInt(counts.rejected),
+            failed: BigInt(counts.failed),
+            filings: BigInt(counts.filings),
+          })),
+        };
+      },
+    },
+  } satisfies Partial<Operations<typeof AdminService>>;
 }
 
 /** An unknown tier number stays, so that the rules of agreements reject it. */

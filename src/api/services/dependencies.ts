@@ -43,6 +43,17 @@ export interface Part {
  */
 export type Reload = () => Promise<readonly Part[]>;
 
+/** The state of a running server: the messages of GetOverview, before they are messages. Throws UNAVAILABLE if no server runs. */
+export type ReadOverview = () => Promise<{
+  readonly faults: readonly { readonly part: string; readonly fault: string }[];
+  readonly metrics: readonly {
+    readonly name: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly value: number;
+  }[];
+  readonly samples: readonly Readonly<Record<'atS' | 'calls' | 'rejected' | 'failed' | 'filings', number>>[];
+}>;
+
 /** What the process that runs the services gives them. */
 export interface ProcessParts {
   readonly clock: Clock;
@@ -58,6 +69,7 @@ export interface ProcessParts {
     readonly refresh: () => Promise<void>;
   };
   readonly reload: Reload;
+  readonly readOverview: ReadOverview;
   readonly environment: Environment;
   readonly keyRing: KeyRing;
   /** ISO 4217 code of all amounts and prices. */

@@ -60,7 +60,8 @@ export interface Snapshot {
   readonly cutOffs: Readonly<Record<string, number>>;
   readonly calls: readonly CallMetric[];
   readonly provider: readonly ProviderMetric[];
-  readonly process: ProcessMetrics;
+  /** Undefined if they were not read. */
+  readonly process: ProcessMetrics | undefined;
   /** Undefined if the store did not respond. */
   readonly store: StoreMetrics | undefined;
   readonly registry: RegistryMetrics | undefined;

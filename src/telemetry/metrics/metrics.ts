@@ -141,20 +141,24 @@ export const metrics: readonly MetricDefinition[] = [
   gauge(
     'artseal_event_loop_delay_p99_seconds',
     'Event loop delay of the main thread, 99th percentile since the last scrape.',
-    ({ process }) => process.eventLoopDelay.p99,
+    ({ process }) => process?.eventLoopDelay.p99,
   ),
   gauge(
     'artseal_event_loop_delay_max_seconds',
     'Event loop delay of the main thread, maximum since the last scrape.',
-    ({ process }) => process.eventLoopDelay.max,
+    ({ process }) => process?.eventLoopDelay.max,
   ),
-  gauge('process_resident_memory_bytes', 'Resident memory.', ({ process }) => process.residentBytes),
-  counter('process_cpu_seconds_total', 'Processor time of all threads.', ({ process }) => process.cpuSeconds),
-  gauge('process_open_fds', 'Open files and sockets.', ({ process }) => process.openFiles),
+  gauge('process_resident_memory_bytes', 'Resident memory.', ({ process }) => process?.residentBytes),
+  counter(
+    'process_cpu_seconds_total',
+    'Processor time of all threads.',
+    ({ process }) => process?.cpuSeconds,
+  ),
+  gauge('process_open_fds', 'Open files and sockets.', ({ process }) => process?.openFiles),
   gauge(
     'process_start_time_seconds',
     'When the process started, in Unix seconds.',
-    ({ process }) => process.startedAtS,
+    ({ process }) => process?.startedAtS,
   ),
   ...storeMetrics,
 ];

@@ -7,16 +7,23 @@ import { buildInfo } from '../../packaging/build-info.ts';
 import { perform, type Store } from '../../store/store.ts';
 import type { Labels, MetricDefinition, Snapshot } from './definition.ts';
 import { metrics } from './metrics.ts';
+import type { ProcessMetrics } from './process-metrics.ts';
 
-/** What a scrape reads. */
+/** What a snapshot reads. */
 export interface MetricSources {
   readonly store: Pick<Store, 'execute' | 'metrics'>;
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
   /** Reads the metrics of all other parts. */
-  readonly readOthers: () => Omit<Snapshot, 'nowMs' | 'build' | 'store' | 'registry' | 'readiness'>;
+  readonly readOthers: () => Omit<
+    Snapshot,
+    'nowMs' | 'build' | 'store' | 'registry' | 'readiness' | 'process'
+  >;
 }
+
+/** Reads all metrics now, except those of the process: reading these ends the period of their delays. */
+export type ReadSnapshot = () => Promise<Snapshot>;
 
 /** Returns all metrics in Prometheus' text format. Calls within a second share one result. */
 export type Scrape = () => Promise<string>;
@@ -28,14 +35,18 @@ const storeTimeoutMs = 2_000;
 const tooLate = new Error('The store does not respond.');
 
 /** Reads metrics from these sources. */
-export function createScrape({ store, readiness, clock, calendar, readOthers }: MetricSources): Scrape {
-  let latest: { readonly atMs: number; readonly text: Promise<string> } | undefined;
+export function createSnapshots({
+  store,
+  readiness,
+  clock,
+  calendar,
+  readOthers,
+}: MetricSources): ReadSnapshot {
   const readMetrics = inTime(clock, () => store.metrics());
   const readRegistry = inTime(clock, (nowMs) =>
     perform(store, { kind: 'ReadMetrics', nowMs, year: yearOf(calendar.timestamp(nowMs)) }),
   );
-
-  async function read(): Promise<string> {
+  return async () => {
     const nowMs = clock.nowMs();
     const [ofStore, registry, faults] = await Promise.all([
       readMetrics(nowMs),
@@ -43,13 +54,22 @@ export function createScrape({ store, readiness, clock, calendar, readOthers }: 
       readiness.check(),
     ]);
     const failing = new Set(faults.map(({ part }) => part));
-    return expose({
-      ...{ nowMs, build: buildInfo, store: ofStore, registry },
+    return {
+      ...{ nowMs, build: buildInfo, store: ofStore, registry, process: undefined },
       readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
       ...readOthers(),
-    });
-  }
+    };
+  };
+}
 
+/** Returns a scrape of the snapshots, with the metrics of the process. */
+export function createScrape(
+  readSnapshot: ReadSnapshot,
+  readProcess: () => ProcessMetrics,
+  clock: Pick<Clock, 'monotonicMs'>,
+): Scrape {
+  let latest: { readonly atMs: number; readonly text: Promise<string> } | undefined;
+  const read = async () => expose({ ...(await readSnapshot()), process: readProcess() });
   return () => {
     const atMs = clock.monotonicMs();
     if (latest === undefined || atMs - latest.atMs >= sharedMs) latest = { atMs, text: read() };

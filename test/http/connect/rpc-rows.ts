@@ -159,6 +159,7 @@ export const rows: readonly Row[] = [
   row(webhook.deleteWebhook, (world) => ({ webhookId: webhookId(world) })),
   row(admin.removeWebhook, async ({ addWebhook }) => ({ webhookId: await addWebhook(), reason })),
 
+  row(admin.getOverview, () => ({}), 'metrics', 'samples'),
   row(admin.createKey, (world) => ({ name: platform(world), tier: Key_Tier.TRIAL, reason })),
   row(admin.listKeys, () => oldest),
   row(admin.rotateKey, (world) => ({ keyId: keyId(world), overlapSeconds: 60, reason })),

@@ -1,14 +1,9 @@
-import {
-  logSignersOf,
-  readCheckpoint,
-  readVerifierKey,
-  signatureTypes,
-} from '../../src/evidence/formats/checkpoint.ts';
-import { isSame, readUtf8 } from '../../src/evidence/formats/encoding.ts';
-import { type FailureKind, VerificationFailure } from '../../src/evidence/formats/failure.ts';
-import { readBundle } from '../../src/evidence/verifier/read-bundle.ts';
-import type { EvidenceRecord } from '../../src/evidence/verifier/record.ts';
-import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/evidence/verifier/verify.ts';
+import { logSignersOf, readCheckpoint, readVerifierKey, signatureTypes } from '../formats/checkpoint.ts';
+import { isSame, readUtf8 } from '../formats/encoding.ts';
+import { type FailureKind, VerificationFailure } from '../formats/failure.ts';
+import { readBundle } from './read-bundle.ts';
+import type { EvidenceRecord } from './record.ts';
+import { doubtOf, type Proven, type Trust, verifyBundle } from './verify.ts';
 
 /** The result of a check, in sentences for the page. */
 export interface Outcome {
