@@ -24,6 +24,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     platform: async () => (await import('./platform.ts')).platform,
     key: async () => (await import('./key.ts')).key,
     token: async () => (await import('./token.ts')).token,
+    console: async () => (await import('./console.ts')).consoleCommand,
     secrets: async () => (await import('./secrets.ts')).secrets,
     'audit-log': async () => (await import('./history.ts')).auditLog,
   },

@@ -183,7 +183,7 @@ function withHeader(name: string, value: string): Interceptor {
 }
 
 /** The user who runs this process, or who called sudo or artseal-admin according to the environment. */
-function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
+export function userName({ SUDO_USER }: NodeJS.ProcessEnv): string {
   if (SUDO_USER) return SUDO_USER;
   try {
     return userInfo().username;

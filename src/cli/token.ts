@@ -83,13 +83,14 @@ function termsOf(words: Words, timeZone: string) {
   if (!named.every(isScope)) throw new UsageError(`takes --scopes of ${scopes.join(', ')}, not '${chosen}'`);
   const expiresAtS = readInstant(words, 'expires', 'AFTER', timeZone);
   return {
-    scopes: (words.has('operator') ? scopes : named).map(numberOf),
+    scopes: (words.has('operator') ? scopes : named).map(scopeNumber),
     expiresAt: expiresAtS === undefined ? '' : utcTimestamp(expiresAtS * 1_000),
     platform: words.text('platform') ?? '',
   };
 }
 
-const numberOf = (scope: Scope) => Token_Scope[scope.toUpperCase() as Uppercase<Scope>];
+/** The number of a scope in messages. */
+export const scopeNumber = (scope: Scope) => Token_Scope[scope.toUpperCase() as Uppercase<Scope>];
 
 function show(found: Token, session: CallSession): void {
   const token = shown(found);

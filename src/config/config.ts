@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { urlOf } from '../http/listen/address.ts';
+import { addressText, urlOf } from '../http/listen/address.ts';
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/listen/tls-files.ts';
 import type { MasterKey } from '../keys/key-ring.ts';
 import { isLoopback, loopback } from '../lib/networks.ts';
@@ -143,6 +143,19 @@ export function readPublicUrl(env: NodeJS.ProcessEnv): string {
   const { publicAddress, publicTls } = configReaders(env);
   publicAddress();
   return urlOf(textOf(env, settings.publicAddress), publicTls() !== undefined);
+}
+
+/** The URL of the internal API on this machine by the settings; undefined if it listens on a Unix socket. Throws ConfigError. */
+export function readInternalUrl(env: NodeJS.ProcessEnv): string | undefined {
+  const { internalAddress, internalTls } = configReaders(env);
+  const address = internalAddress();
+  if ('path' in address) return undefined;
+  const loopback = new Map([
+    ['0.0.0.0', '127.0.0.1'],
+    ['::', '::1'],
+  ]);
+  const host = loopback.get(address.host) ?? address.host;
+  return urlOf(addressText({ ...address, host }), internalTls() !== undefined);
 }
 
 /**
