@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RestClient } from '../client/rest.ts';
+import { clientVariables } from '../config/config.ts';
 import { newestEventIn } from '../domain/event.ts';
 
 /** An event as the feed returns it. */
@@ -19,10 +20,28 @@ type Send = RestClient['send'];
 
 /** How long a call of the feed waits for an event, in seconds. */
 const waitS = 30;
-/** The shortest time between two calls of the feed, in milliseconds. They count against the rate of the platform. */
-const pollEveryMs = 250;
+/** The shortest time between two calls of the feed, in milliseconds: the platform's own programs need the rest of its rate. */
+const pollEveryMs = 1_000;
 /** How soon a failed call is repeated, in milliseconds. */
 const retryMs = 1_000;
+
+/** How often a call above the rate is sent, and the longest delay before the next time, in seconds. */
+const aboveRate = { tries: 10, delayMaxS: 5 } as const;
+
+/** Returns a `send` that repeats a call above the rate of the platform, which its own programs may use up. */
+export function withinRate(send: Send): Send {
+  return async (...call) => {
+    for (let tries = 1; ; tries += 1) {
+      const response = await send(...call);
+      // The delay for a used up quota is the rest of the month.
+      const delayS = Number(response.headers.get('Retry-After'));
+      const isFinal = !(delayS <= aboveRate.delayMaxS) || tries === aboveRate.tries;
+      if (response.status !== 429 || isFinal) return response;
+      await response.body?.cancel();
+      await wait(delayS * 1_000);
+    }
+  };
+}
 
 /** The server cannot answer now: the call may be repeated. */
 class FeedInterrupted extends Error {}
@@ -78,18 +97,27 @@ async function readPage(send: Send, after: number): Promise<{ events: FeedEvent[
   } catch (error) {
     throw new FeedInterrupted(error instanceof Error ? error.message : String(error));
   }
-  if (response.ok) return JSON.parse(text);
+  const page = response.ok ? parsed(text) : undefined;
+  if (Array.isArray(page?.events)) return page;
   const failure = failureOf(response, text);
   throw response.status === 429 || response.status >= 500 ? new FeedInterrupted(failure.message) : failure;
 }
 
 /** The error of a response: the service's own, or the status of one that something in between sent. */
 function failureOf({ status, url }: Response, text: string): Error {
+  const { code, message, requestId } = parsed(text) ?? {};
+  if (code !== undefined) return new Error(`${code}: ${message} (request ${requestId})`);
+  return new Error(
+    `${new URL(url).origin} returned ${status}, but not as Artseal does: check ${clientVariables.url}`,
+  );
+}
+
+/** Parses JSON; undefined for any other text. */
+// biome-ignore lint/suspicious/noExplicitAny: responses have every shape.
+function parsed(text: string): any {
   try {
-    const { code, message, requestId } = JSON.parse(text);
-    if (code !== undefined) return new Error(`${code}: ${message} (request ${requestId})`);
+    return JSON.parse(text);
   } catch {
-    // It is no JSON.
+    return undefined;
   }
-  return new Error(`${new URL(url).origin} returned ${status}, and no error of Artseal`);
 }

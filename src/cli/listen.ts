@@ -10,7 +10,7 @@ import { systemClock } from '../operations/registry.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import { readCredentials, senderFor } from './client-commands.ts';
 import { type Command, readFlag, UsageError } from './command.ts';
-import { eventPagesAfter, newestCursor } from './event-feed.ts';
+import { eventPagesAfter, newestCursor, withinRate } from './event-feed.ts';
 
 /** Every address: the developer chooses where the events go. */
 const everywhere = ['0.0.0.0/0', '::/0'].map(parseNetwork) as Network[];
@@ -30,7 +30,7 @@ export const listen: Command = {
     const fault = checkTarget(url, { policy: createAddressPolicy(everywhere), plainLoopback: true });
     if (fault !== undefined) throw new UsageError(`takes a --forward-to that ${fault}`);
     const given = readFlag(words, 'after', wholeNumber(0, Number.MAX_SAFE_INTEGER));
-    const send = senderFor(env);
+    const send = withinRate(senderFor(env));
     const { apiSecret } = readCredentials(env);
     const secret = webhookSecretOf(createHmac('sha256', apiSecret).update('artseal listen').digest());
     const outgoing = createOutgoing({
@@ -48,7 +48,7 @@ export const listen: Command = {
         const message = messageOf(event);
         const { httpStatus, error } = await post({ url, secrets: [secret], message, signal });
         const ms = Math.round(performance.now() - startedMs);
-        const result = httpStatus === null ? `failed: ${error}` : httpStatus;
+        const result = error === null ? httpStatus : `failed: ${error}`;
         print(`${event.at}  ${event.type.padEnd(24)}  #${event.sequence}  ${result}  ${ms} ms`);
       }
     }

@@ -99,7 +99,7 @@ test('listen forwards events as the service sends webhooks, over restarts, until
   await t.test('a failed delivery is printed, and not repeated', async () => {
     receiver.status = 500;
     await fileArtwork(service, platform);
-    await printed(/#3 {2}500 {2}\d+ ms$/m);
+    await printed(/#3 {2}failed: it answered 500 {2}\d+ ms$/m);
     receiver.status = 204;
     await fileArtwork(service, platform);
     await printed(/#4 {2}204 {2}\d+ ms$/m);
