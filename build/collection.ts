@@ -26,18 +26,25 @@ function exampleOf(part: Part): unknown {
   return example ?? resolved(Object.values(examples)[0])?.value;
 }
 
-/** Runs in Postman, and as Bruno translates it. Variables are replaced here: what is sent is what is signed. */
+/**
+ * Runs in Postman, and as Bruno translates it. Variables are replaced here: what is sent is what is signed. Postman would give a
+ * dynamic variable of the body, such as {{$guid}}, another value as it sends it.
+ */
 const signing = `// Signs the request with the collection variables apiKey and apiSecret.
 const crypto = require('crypto-js');
-const secret = pm.variables.replaceIn('{{apiSecret}}');
+const key = pm.variables.replaceIn('{{apiKey}}').trim();
+const secret = pm.variables.replaceIn('{{apiSecret}}').trim();
+if (!key.startsWith('ak_') || !secret.startsWith('sk_'))
+  throw new Error('Set the variables apiKey (ak_...) and apiSecret (sk_...) of the collection, and save it.');
 const url = pm.variables.replaceIn(String(pm.request.url));
-const target = url.replace(/^[a-z]+:\\/\\/[^/]+/, '');
+const target = url.replace(/^([a-z]+:\\/\\/)?[^/]+/i, '');
 const unreplaced = typeof bru === 'object' ? req.getBody({ raw: true }) : pm.request.body;
 const body = pm.variables.replaceIn(String(unreplaced || ''));
+if (body && typeof bru !== 'object') pm.request.body.update({ mode: 'raw', raw: body });
 const timestamp = String(Math.floor(Date.now() / 1000));
 const nonce = pm.variables.replaceIn('{{$guid}}');
 const message = pm.request.method + target + crypto.SHA256(body).toString() + timestamp + nonce;
-pm.request.headers.upsert({ key: 'X-Api-Key', value: pm.variables.replaceIn('{{apiKey}}') });
+pm.request.headers.upsert({ key: 'X-Api-Key', value: key });
 pm.request.headers.upsert({ key: 'X-Timestamp', value: timestamp });
 pm.request.headers.upsert({ key: 'X-Nonce', value: nonce });
 pm.request.headers.upsert({ key: 'X-Signature', value: crypto.HmacSHA256(message, secret).toString() });`;

@@ -31,9 +31,9 @@ test('Postman runs every request of the collection, signed, against a sandbox', 
   const { apiKey, apiSecret } = await platform();
 
   /** The status of each request, by its name. */
-  async function statuses(collection: string, secret = apiSecret) {
+  async function statuses(collection: string, changes: Readonly<Record<string, string>> = {}) {
     const report = join(folder, 'report.json');
-    const variables = Object.entries({ baseUrl: publicUrl, apiKey, apiSecret: secret });
+    const variables = Object.entries({ baseUrl: publicUrl, apiKey, apiSecret, ...changes });
     const flags = variables.flatMap(([name, value]) => ['--env-var', `${name}=${value}`]);
     const output = ['--suppress-exit-code', '--reporters', 'json', '--reporter-json-export', report];
     await run(join(folder, 'node_modules', '.bin', 'newman'), ['run', collection, ...flags, ...output]);
@@ -41,29 +41,39 @@ test('Postman runs every request of the collection, signed, against a sandbox', 
     const found: [string, number][] = executions.map(
       (one: { item: { name: string }; response: { code: number } }) => [one.item.name, one.response.code],
     );
-    return { found, failures: failures.length };
+    const messages = failures.map(({ error }: { error: Error }) => error.message);
+    return { found, messages };
   }
 
   const asItIs = await statuses(file);
   assert.equal(asItIs.found.length, operations.length);
   for (const [name, status] of asItIs.found) assert.equal(status, conflicts[name] ?? 200, name);
-  assert.equal(asItIs.failures, 0);
+  assert.deepEqual(asItIs.messages, []);
 
-  // As a developer changes it: a body with line ends and other scripts, and query parameters.
+  // As a developer changes it: a body with line ends, other scripts and a dynamic variable, and query parameters. The address has
+  // no scheme, and the secret was copied with a line end.
   const changed = JSON.parse(readFileSync(file, 'utf8'));
   const requests = changed.item.flatMap(({ item }: { item: object[] }) => item);
   const { body } = requests[0].request;
-  body.raw = JSON.stringify({ ...JSON.parse(body.raw), author: '齐白石 "Qi Baishi"' }, undefined, 2);
+  body.raw = JSON.stringify(
+    { ...JSON.parse(body.raw), author: '齐白石 "{{$randomFirstName}}"' },
+    undefined,
+    2,
+  );
   for (const { request } of requests)
     for (const query of request.url.query)
       query.disabled = !['pageSize', 'after', 'state'].includes(query.key);
   const copy = join(folder, 'changed.json');
   writeFileSync(copy, JSON.stringify(changed));
-  assert.deepEqual((await statuses(copy)).found, asItIs.found);
+  const careless = { baseUrl: publicUrl.slice('http://'.length), apiSecret: `${apiSecret}\n` };
+  assert.deepEqual((await statuses(copy, careless)).found, asItIs.found);
 
-  const forged = await statuses(file, `${apiSecret}0`);
+  const forged = await statuses(file, { apiSecret: `${apiSecret}0` });
   assert.deepEqual(forged.found[0], ['File an artwork', 401]);
   // A request whose id no earlier response gave has no valid target.
   assert.ok(forged.found.every(([, status]) => status === 401 || status === 400));
-  assert.ok(forged.failures > 0);
+  assert.ok(forged.messages.length > 0);
+
+  const incomplete = await statuses(file, { apiSecret: '' });
+  assert.match(incomplete.messages[0] ?? '', /^Set the variables apiKey .* and apiSecret /);
 });
