@@ -96,8 +96,11 @@ export function usageThreshold(calls: number, limit: number): number | undefined
 
 /** The error for a cursor whose next events were deleted. `oldest` is the sequence of the oldest event, if there is one. */
 export function eventsExpired(oldest: number | undefined): ApiError {
-  const kept = oldest === undefined ? 'There are no events now' : `The oldest event is ${oldest}`;
-  const message = `The cursor \`after\` has expired: events are kept for 30 days. ${kept}. Omit \`after\` to continue from there.`;
+  const next =
+    oldest === undefined
+      ? 'There are no events now: omit `after`.'
+      : `The oldest event is ${oldest}: continue after ${oldest - 1}.`;
+  const message = `The cursor \`after\` has expired: events are kept for 30 days. ${next}`;
   return new ApiError('EVENTS_EXPIRED', message);
 }
 

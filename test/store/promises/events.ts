@@ -232,6 +232,10 @@ export function eventPromises({ test }: StoreTests): void {
       await refused(store.perform({ kind: 'ReadEvents', callerId: by.callerId, after }), 'EVENTS_EXPIRED');
       await refused(store.perform({ kind: 'ReadAllEvents', after }), 'EVENTS_EXPIRED');
     }
+    await assert.rejects(
+      store.perform({ kind: 'ReadEvents', callerId: by.callerId, after: 99 }),
+      /The oldest event is 101: continue after 100\./,
+    );
     const newest = events.slice(1);
     for (const [sinceMs, expected] of [
       [noon.atMs, events],
