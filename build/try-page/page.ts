@@ -230,7 +230,7 @@ function showResponse({ ok, status, headers }: Response, text: string, parts: Pa
 
 /** What an error means and what to do, in paragraphs. */
 function hintsOf(code: string | undefined, response: string, parts: Parts): HTMLElement[] {
-  const help = (reasonHelp as Readonly<Record<string, ReasonHelp>>)[code ?? ''];
+  const help = new Map<unknown, ReasonHelp>(Object.entries(reasonHelp)).get(code);
   if (help === undefined) return [];
   const link = element('a', `More about ${code}`);
   link.setAttribute('href', `errors#${code}`);
@@ -303,8 +303,23 @@ function copyButton(shown: HTMLElement, text?: string): HTMLElement {
 function takeCredentials(): void {
   const pair = /"apiKey":\s*"([^"]+)",\s*"apiSecret":\s*"([^"]+)"/.exec(key.value + secret.value);
   if (pair !== null) [, key.value = '', secret.value = ''] = pair;
-  if (remember.checked) sessionStorage.setItem(storedName, JSON.stringify([key.value, secret.value]));
-  else sessionStorage.removeItem(storedName);
+  try {
+    if (remember.checked) sessionStorage.setItem(storedName, JSON.stringify([key.value, secret.value]));
+    else sessionStorage.removeItem(storedName);
+  } catch {
+    // The browser forbids it.
+    remember.checked = false;
+  }
+}
+
+/** Fills in the credentials that the tab keeps. */
+function restoreCredentials(): void {
+  try {
+    const stored = sessionStorage.getItem(storedName);
+    if (stored !== null) [key.value, secret.value, remember.checked] = [...JSON.parse(stored), true];
+  } catch {
+    // The browser forbids it, or something else is stored.
+  }
 }
 
 for (const tag of new Set(signed.map((one) => one.tag))) {
@@ -319,8 +334,7 @@ for (const id of ['message', 'signature', 'headers', 'code']) {
   const shown = byId(id, HTMLElement);
   shown.after(copyButton(shown));
 }
-const stored = sessionStorage.getItem(storedName);
-if (stored !== null) [key.value, secret.value, remember.checked] = [...JSON.parse(stored), true];
+restoreCredentials();
 for (const field of [key, secret, remember]) field.addEventListener('input', takeCredentials);
 for (const field of [timestamp, nonce]) {
   field.addEventListener('input', () => {

@@ -311,12 +311,33 @@ test('credentials are kept in the tab only if the user wants that', { skip }, as
   assert.equal(await page.value('document.cookie'), '');
 });
 
+for (const [stored, script] of [
+  ['forbids storage', `Object.defineProperty(window, 'sessionStorage', { get() { throw new Error() } })`],
+  ['keeps something else', `sessionStorage.setItem('artseal-credentials', '{')`],
+]) {
+  test(`the page works in a browser that ${stored}`, { skip }, async () => {
+    const page = await open('', '');
+    await page.send('Page.addScriptToEvaluateOnNewDocument', { source: script });
+    const loaded = page.next('Page.loadEventFired');
+    await page.send('Page.reload');
+    await loaded;
+    await paste(page, 'key', credentialsFile);
+    assert.equal(await send(page), '✓ 200');
+    assertQuiet(page);
+  });
+}
+
 test('what a response contains is shown as text', { skip }, async () => {
   const page = await open('createWebhook');
   const description = '<img src=x onerror=alert(1)>';
   await paste(page, 'body', JSON.stringify({ url: 'https://gallery.example/', description }));
   assert.equal(await send(page), '✓ 200');
   assert.match(await textOf(page, 'response'), /<img src=x onerror/);
+  await page.value(
+    `window.fetch = async () => new Response('{"code":"toString"}', { status: 500 }); undefined`,
+  );
+  assert.equal(await send(page), '✗ 500 toString');
+  assert.match(await textOf(page, 'response'), /^\{/);
   assertQuiet(page);
 });
 
