@@ -106,7 +106,7 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
   },
   EVENTS_EXPIRED: {
     condition: 'The cursor has expired: the events after it are older than 30 days.',
-    action: 'Read your filings and orders, then continue with the newest event.',
+    action: 'Read your filings and orders, then continue without the cursor `after`.',
   },
   FILING_CAP_REACHED: {
     condition: 'The platform has used all filing numbers that its cap allows this year.',
