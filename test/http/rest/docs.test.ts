@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { brotliDecompressSync } from 'node:zlib';
 import { parse } from 'yaml';
 import { packagedFiles } from '../../../build/project.ts';
 import { guides, targetOf } from '../../../src/http/rest/docs/guides.ts';
+import { createLayout } from '../../../src/http/rest/docs/layout.ts';
 import { renderMarkdown } from '../../../src/http/rest/docs/markdown.ts';
 import { scalarFile, scalarVersion } from '../../../src/http/rest/docs/reference.ts';
+import { createSite } from '../../../src/http/rest/docs/site.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
 import { assertRejected } from '../../support/rejected.ts';
@@ -242,6 +245,20 @@ test('headings have the ids that GitHub gives them, and sections are those of th
     sections.map(({ title }) => title),
     ['A b, c_d-e!', '签名 示例', 'A b c_d-e', '<x>'],
   );
+});
+
+test('each file is read once, however many clients download it', async () => {
+  const files: string[] = [];
+  const read = (path: string) => {
+    files.push(path);
+    return readFileSync(join(root, path));
+  };
+  const request = { headers: { 'accept-encoding': 'br' } } as unknown as IncomingMessage;
+  for (const [, respond] of createSite(read, createLayout(read))) {
+    await respond(request);
+    await respond(request);
+  }
+  assert.deepEqual(files.toSorted(), [...new Set(files)].sort());
 });
 
 test('code and tables can be scrolled with the keyboard, and code is escaped', async () => {

@@ -15,11 +15,21 @@ export type Responder = (request: IncomingMessage) => HttpResponse | Promise<Htt
 export const homePath = '/docs/';
 
 /** The pages of the documentation, by path. They are rendered when they are first requested. */
-export function createSite(read: ReadFile, layout: Layout): readonly (readonly [string, Responder])[] {
+export function createSite(readFile: ReadFile, layout: Layout): readonly (readonly [string, Responder])[] {
+  // Reading a megabyte for each download would delay signed calls.
+  const files = new Map<string, Buffer>();
+  const read: ReadFile = (path) => files.getOrInsertComputed(path, readFile);
+  let webhooks: Page | undefined;
   return [
     [homePath, () => layout(homePage())],
     [errorsPath, () => layout(errorsPage())],
-    ['/docs/webhooks', () => layout(webhooksPage(JSON.parse(read(referenceFile).toString())))],
+    [
+      '/docs/webhooks',
+      () => {
+        webhooks ??= webhooksPage(JSON.parse(read(referenceFile).toString()));
+        return layout(webhooks);
+      },
+    ],
     [collectionPath, () => fileResponse(read(collectionFile), jsonType, 'no-cache')],
     ...referenceRoutes(read, layout),
     ...guides.map((guide) => [guide.path, guideResponder(guide, read, layout)] as const),
