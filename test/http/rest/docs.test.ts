@@ -247,6 +247,16 @@ test('headings have the ids that GitHub gives them, and sections are those of th
   );
 });
 
+test('a line break between Chinese words is no space', async () => {
+  const markdown = '- 一行，\n  二行\n  （三）\n  [四](x)。\n- 五 six\n  七\n\n```\n八\n九\n```\n';
+  const { html } = await renderMarkdown(markdown, (link) => link);
+  const item = '<li>一行，二行（三）<a href="x">四</a>。</li>';
+  assert.equal(
+    html,
+    `<ul>\n${item}\n<li>五 six\n七</li>\n</ul>\n<pre tabindex="0"><code>八\n九</code></pre>`,
+  );
+});
+
 test('each file is read once, however many clients download it', async () => {
   const files: string[] = [];
   const read = (path: string) => {

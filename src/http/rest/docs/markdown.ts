@@ -8,6 +8,9 @@ export interface Rendered {
   readonly sections: readonly Section[];
 }
 
+/** Matches a block of code, or a line break between Chinese words, which browsers show as a space. */
+const codeOrBreak = /^ *```.*?^ *```$|(?<=[\p{Script=Han}，。：；、！？）])\n *(?=[\p{Script=Han}（[])/gmsu;
+
 /**
  * Renders GitHub's Markdown. Headings have the ids that they have on GitHub. `targetOf` returns where a link leads, or undefined
  * for a link that is shown as its text.
@@ -37,7 +40,9 @@ export async function renderMarkdown(
       },
     },
   });
-  const html = await marked.parse(markdown);
+  const html = await marked.parse(
+    markdown.replaceAll(codeOrBreak, (match) => (match.includes('`') ? match : '')),
+  );
   // The keyboard scrolls what takes focus.
   const tables = html.replaceAll('<table>', '<div class="table" tabindex="0"><table>');
   return { html: tables.replaceAll('</table>', '</table></div>'), sections };
