@@ -61,6 +61,11 @@ async function loadAxe(page: BrowserPage): Promise<void> {
   await page.value(`${axe};0`);
 }
 
+/** The words of code in the first columns of tables that are on two lines. */
+const brokenCodes = `Array.from(document.querySelectorAll('main .table td:first-child code'))
+  .filter((code) => /^\\w+$/.test(code.textContent) && code.getClientRects().length > 1)
+  .map(({ textContent }) => textContent)`;
+
 for (const path of paths) {
   test(`${path} is accessible on wide and narrow screens, light and dark, and asks no other host`, {
     skip,
@@ -74,6 +79,7 @@ for (const path of paths) {
       for (const scheme of ['light', 'dark'] as const) {
         await show(page, width, scheme);
         await assertAccessible(page, `${width} ${scheme}`);
+        assert.deepEqual(await page.value(brokenCodes), [], 'codes of a table that are broken');
         assert.ok((await page.value<number>('document.documentElement.scrollWidth')) <= width);
       }
     }

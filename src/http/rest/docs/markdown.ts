@@ -26,6 +26,8 @@ export async function renderMarkdown(
   const marked = new Marked({
     renderer: {
       code: ({ text }) => codeBlock(text),
+      // Narrow columns break paths at their slashes.
+      codespan: ({ text }) => `<code>${escaped(text).replaceAll('/', '/<wbr>')}</code>`,
       heading({ tokens, depth, text }) {
         const id = headingId(text, used);
         const html = this.parser.parseInline(tokens);
