@@ -217,6 +217,7 @@ test('links between documents become links of the site, and those to other files
     ['verify.html', '/verify'],
     ['../openapi.yaml', '/openapi.yaml'],
     ['https://example.com/a#b', 'https://example.com/a#b'],
+    ['../src/domain/reason-help.ts', '/docs/errors'],
     ['operate/README.md', undefined],
     ['../src/client/sign.ts#L1', undefined],
   ] as const)

@@ -61,6 +61,7 @@ const paths: ReadonlyMap<string, string> = new Map([
   ['docs/try.html', '/docs/try'],
   ['docs/verify.html', '/verify'],
   [collectionFile, collectionPath],
+  ['src/domain/reason-help.ts', '/docs/errors'],
   ['openapi.yaml', '/openapi.yaml'],
 ]);
 
