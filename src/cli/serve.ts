@@ -145,17 +145,14 @@ function readyLine({ publicUrl, internalUrl, metricsAddress }: App): string {
 }
 
 /** Creates the first credentials of an empty sandbox, and says how to use them. */
-async function welcome(
-  app: Parameters<typeof issueSandboxCredentials>[0],
-  { dataDir, provider }: Config,
-  { env, print }: Terminal,
-) {
+async function welcome(app: App, { dataDir, provider }: Config, { env, print }: Terminal) {
   const by = localActor(env, 'first start of a sandbox');
   if (!(await issueSandboxCredentials(app, dataDir, by))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  ${commandName} call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
   if (!provider.movesMoney) print(`All calls in a row: ${commandName} demo`);
+  print(`In a browser: ${app.publicUrl}/docs/`);
 }
 
 /**

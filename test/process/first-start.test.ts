@@ -49,6 +49,7 @@ test('the first start of a sandbox makes credentials that work, keeps them secre
     assert.equal(call.code, 0, call.stderr);
     assert.match(JSON.parse(call.stdout).filingNo, /^AS-\d{4}-000002$/);
     assert.match(service.stdout(), /^All calls in a row: .*artseal.* demo$/m);
+    assert.ok(service.stdout().includes(`\nIn a browser: ${publicUrl}/docs/\n`));
   });
 
   await fileArtwork(service, { ...platform, apiSecret: 'wrong' });

@@ -57,10 +57,10 @@ its first start, in <code>sandbox-credentials.json</code> in its data folder.</p
 <ul>
 <li><strong>In the browser:</strong> <a href="/docs/try#createFiling">file an artwork</a> and see what is signed and sent. The secret
 stays on the page.</li>
-<li><strong>In a terminal:</strong> run this in the folder in which you started the sandbox.
+<li><strong>In a terminal or your own code:</strong> <a href="/docs/platforms/signing">sign requests</a> with openssl and curl, or
+in your language.</li>
+<li><strong>On the machine of a sandbox:</strong> run this in the folder in which you started it.
 ${codeBlock(`artseal call POST /api/v1/filing '${JSON.stringify(exampleArtwork, undefined, 2)}'`)}</li>
-<li><strong>In your own code:</strong> <a href="/docs/platforms/signing">sign requests</a> with openssl and curl, or in your
-language.</li>
 </ul>
 
 <h2 id="more">Read on</h2>
