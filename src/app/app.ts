@@ -105,7 +105,7 @@ async function assemble(start: Start, core: Core) {
   const openCalls = new OpenCalls();
   const parts = { calls, callMetrics: createCallMetrics(), readiness, clientOf, openCalls, tls };
   const backups = followBackups(start, core.backups);
-  const readSnapshot = readMetrics(start, core, parts, backups);
+  const readSnapshot = readMetrics(core, parts, backups);
   const { callMetrics } = parts;
   const overview = createOverview({ readSnapshot, readiness, callMetrics, clock });
   opened.defer(overview.stop);
@@ -181,12 +181,11 @@ async function openReadiness({ log, clock, opened }: Start, core: Core) {
 
 /** Reads the metrics of all parts. */
 function readMetrics(
-  { clock }: Start,
   core: Core,
   { readiness, calls, callMetrics, openCalls, tls }: CallParts,
   backups: ReturnType<typeof followBackups>,
 ): ReadSnapshot {
-  const { store, calendar, payments, filingClock, publication, service } = core;
+  const { store, businessClock, calendar, payments, filingClock, publication, service } = core;
   const readOthers = () => ({
     certificateEnds: tls.ends(),
     cutOffs: openCalls.cutOffs,
@@ -199,7 +198,7 @@ function readMetrics(
     calls: callMetrics.data(),
     provider: payments.metrics.data(),
   });
-  return createSnapshots({ store, readiness, clock, calendar, readOthers });
+  return createSnapshots({ store, readiness, clock: businessClock, calendar, readOthers });
 }
 
 /** Serves metrics at the address of the settings. Returns the address as bound; undefined if metrics are off. */

@@ -90,8 +90,8 @@ export interface RegistryMetrics {
 /** Metrics that come from stored data. */
 export interface MetricCommands {
   /**
-   * Reads the metrics as of `nowMs`, Unix milliseconds, and for a year of the business calendar. It takes some milliseconds per
-   * 100,000 orders since the oldest open one, and per 1,000 webhooks.
+   * Reads the metrics as of `nowMs`, the real time in Unix milliseconds, and for a year of the business calendar. It takes some
+   * milliseconds per 100,000 orders since the oldest open one, and per 1,000 webhooks.
    */
   ReadMetrics(command: { readonly nowMs: number; readonly year: number }): RegistryMetrics;
 }

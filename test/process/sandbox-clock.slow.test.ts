@@ -8,6 +8,7 @@ import { askProvenance, fileArtwork, getEscrow, openEscrow } from '../support/ca
 import { eventually } from '../support/eventually.ts';
 import { serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
+import { scrape } from '../support/metrics.ts';
 import { productionSettings } from '../support/production.ts';
 import { stripeSettings } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
@@ -52,6 +53,7 @@ async function startSandbox(t: TestContext) {
       service = { ...first, ...(await serveWatched(t, env)) };
     },
     order: async (escrowId: string) => (await getEscrow(service, platform, escrowId)).json,
+    metric: async (name: string) => (await scrape(service.metricsUrl)).value(name) ?? assert.fail(name),
     /** The seconds by which the sandbox is ahead of the time of this machine. */
     aheadS: async () => (Date.parse((await json('clock show')).sandbox ?? 0) - Date.now()) / 1_000,
     /** Asserts that the published log, a bundle of this filing and the deployment have no fault; returns what was warned of. */
@@ -108,6 +110,7 @@ test('by the advanced clock of a sandbox a hold lapses, and evidence stays what 
     /^sandbox clock {2}\d{4}-.*\nahead by {7}518400 s \(6 days\)\n$/,
   );
   await eventually('the warning of a hold that ends', limitMs, warned);
+  assert.equal(await sandbox.metric('artseal_escrow_holds_ending'), 1);
   assert.equal((await order(held)).state, 'FROZEN');
   assert.equal((await json('sandbox advance 1d')).aheadSeconds, 7 * dayS);
   const closed = await eventually('the lapse of the hold', limitMs, async () => {
@@ -150,7 +153,7 @@ test('by the advanced clock of a sandbox a hold lapses, and evidence stays what 
 });
 
 test('by the advanced clock of a sandbox the retry of a webhook comes due, signed with the real time', async (t) => {
-  const { file, call, json } = await startSandbox(t);
+  const { file, call, json, metric } = await startSandbox(t);
   const endpoint = await startEndpoint(t);
   const eventTypes = ['filing.created'];
   const { webhook, secret } = await call('/api/v1/webhooks', { url: endpoint.url, eventTypes });
@@ -164,6 +167,7 @@ test('by the advanced clock of a sandbox the retry of a webhook comes due, signe
   await attempted(1);
   await json('sandbox advance 10s');
   const second = await attempted(2);
+  assert.ok((await metric('artseal_webhook_longest_failing_seconds')) >= 10);
   assert.ok(Date.parse(second.nextAttemptAt) - Date.parse(second.lastAttemptAt) >= 299_000);
   assert.equal(endpoint.received.length, 2);
   endpoint.mend();

@@ -24,7 +24,12 @@ const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
 type FinalState = (typeof finalStates)[number];
 
 /** The handler of metrics. */
-export function createMetricHandlers({ database, events, filings }: Parts): Handlers<keyof MetricCommands> {
+export function createMetricHandlers({
+  database,
+  events,
+  filings,
+  clock,
+}: Parts): Handlers<keyof MetricCommands> {
   const orders = createOrderCounts(database);
   const usedNumbers = createUsedNumbers(database);
   const { inReview, holdsEnding, nextLookUp, keysEnding } = prepare(database, {
@@ -65,12 +70,14 @@ export function createMetricHandlers({ database, events, filings }: Parts): Hand
   return {
     ReadMetrics: reads(async ({ nowMs, year }) => {
       const nowS = Math.floor(nowMs / 1_000);
+      // Orders have the time of the business clock, and keys the real one.
+      const aheadS = await clock.aheadS();
       return {
         ...(await usedNumbers(year)),
         nearestCap: (await filings.caps(year, 1))[0],
-        ...(await orders(nowMs)),
+        ...(await orders(nowMs + aheadS * 1_000)),
         ordersInReview: (await inReview.get())?.rows ?? 0,
-        holdsEnding: (await holdsEnding.get({ untilS: nowS + holdEndsS }))?.rows ?? 0,
+        holdsEnding: (await holdsEnding.get({ untilS: nowS + aheadS + holdEndsS }))?.rows ?? 0,
         openInstructions: await openInstructions(),
         nextLookUpAtMs: (await nextLookUp.get())?.atMs ?? undefined,
         keysEnding: await countKeysEnding(nowS),

@@ -9,7 +9,7 @@ import type { ProviderMetric } from './provider-metrics.ts';
 
 /** All metrics at one moment. */
 export interface Snapshot {
-  /** Unix milliseconds. */
+  /** The time of the business clock, Unix milliseconds. */
   readonly nowMs: number;
   readonly build: BuildInfo;
   /** Whether each part of readiness works. */

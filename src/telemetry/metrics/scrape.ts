@@ -1,5 +1,5 @@
 import { type Calendar, yearOf } from '../../domain/calendar.ts';
-import type { Clock } from '../../domain/clock.ts';
+import type { BusinessClock, Clock } from '../../domain/clock.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { countOf } from '../../lib/distribution.ts';
 import { withTimeout } from '../../lib/timing.ts';
@@ -13,7 +13,7 @@ import type { ProcessMetrics } from './process-metrics.ts';
 export interface MetricSources {
   readonly store: Pick<Store, 'execute' | 'metrics'>;
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
-  readonly clock: Clock;
+  readonly clock: BusinessClock;
   readonly calendar: Calendar;
   /** Reads the metrics of all other parts. */
   readonly readOthers: () => Omit<
@@ -50,7 +50,7 @@ export function createSnapshots({
     const nowMs = clock.nowMs();
     const [ofStore, registry, faults] = await Promise.all([
       readMetrics(nowMs),
-      readRegistry(nowMs),
+      readRegistry(nowMs - clock.aheadMs()),
       readiness.check(),
     ]);
     const failing = new Set(faults.map(({ part }) => part));

@@ -121,6 +121,17 @@ export function metricPromises({ test }: StoreTests): void {
     assert.equal((await store.caseOf(ending)).order.holdExpiresAtMs, undefined);
   });
 
+  test('holds that expire are counted by the advanced clock of a sandbox, and keys by the real time', async (store) => {
+    const { escrowId } = await store.opened(store.gallery);
+    await store.settled(escrowId, { to: 'FROZEN', holdExpiresAtMs: noon.atMs + 7 * 86_400_000 });
+    await store.perform({ kind: 'AdvanceClock', by: tester, seconds: 6 * 86_400 });
+    const { holdsEnding, keysEnding, openOrders } = await metricsOf(store);
+    assert.equal(holdsEnding, 1);
+    // Opened at noon, six days before the time of the sandbox.
+    assert.deepEqual(openOrders.find(({ state }) => state === 'FROZEN')?.counts, [0, 0, 0, 1, 0]);
+    assert.deepEqual(new Set(keysEnding), new Set([0]));
+  });
+
   test('open instructions are grouped by kind and status', async (store) => {
     const [silent] = [await store.opened(store.gallery), await store.opened(store.gallery)];
     const { escrowId, holdId: instructionId } = silent;
