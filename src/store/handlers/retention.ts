@@ -55,9 +55,9 @@ export function createRetentionHandlers(parts: Parts): Handlers<keyof RetentionC
     EraseFilings: writes(async ({ by, filingNos }) => {
       await erasure.begin();
       const aheadS = await readAheadS();
-      // Stored results of idempotency keys contain hashes of filings.
-      await forgetOutcomes.run({ forgottenS: by.atS + (await clock.aheadS()) - idempotencyRetentionS });
       const before = await endAt(by.atS, aheadS);
+      // Stored results of idempotency keys contain hashes of filings. Keys that may be used again keep theirs otherwise.
+      await forgetOutcomes.run({ forgottenS: Math.max(by.atS - idempotencyRetentionS, before) });
       // The time of the erasure's leaf, which is never before the newest one.
       const erasedAtS = Math.max(by.atS, (await log.newestS()) ?? by.atS);
       const leaves: number[] = [];

@@ -135,6 +135,17 @@ export function retentionPromises({ test }: StoreTests): void {
     assert.ok(again.outcome.kind === 'DONE' && !again.outcome.isReplay);
   });
 
+  test('an erasure in a sandbox whose clock is ahead keeps the results of keys that may be used again', async (store) => {
+    const at = yearsAgo(0, 0);
+    const file = () =>
+      store.execute(underKey(store.gallery.callerId, 'key-1', toFile(store.gallery, at), { nowS: nowS() }));
+    await file();
+    await store.perform({ kind: 'AdvanceClock', by: { ...tester, atS: nowS() }, seconds: 7 * 86_400 });
+    assert.deepEqual(await erase(store, []), []);
+    const { outcome } = await file();
+    assert.ok(outcome.kind === 'DONE' && outcome.isReplay);
+  });
+
   test('an erased filing is reported as erased and is in no list', async (store) => {
     const by = store.gallery;
     const other = await store.addPlatform('auction house');
