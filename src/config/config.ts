@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { madeUpOriginStart } from '../domain/leaf.ts';
 import { addressText, urlOf } from '../http/listen/address.ts';
 import { readTlsFiles, TlsFileError, type TlsFiles } from '../http/listen/tls-files.ts';
 import type { MasterKey } from '../keys/key-ring.ts';
@@ -102,7 +103,7 @@ export function readServingConfig(env: NodeJS.ProcessEnv): Config {
  * example, they create the keys of a production that has no provider yet. `config` has the members that could be read.
  */
 export function faultsForServing(config: Partial<Config>): readonly string[] {
-  const { environment, provider, publicTls, internalTls } = config;
+  const { environment, logOrigin, provider, publicTls, internalTls } = config;
   const faults = [
     ...faultsOfTls(publicTls, publicTlsSettings),
     ...faultsOfTls(internalTls, internalTlsSettings),
@@ -110,6 +111,10 @@ export function faultsForServing(config: Partial<Config>): readonly string[] {
   if (environment === 'production' && provider?.movesMoney === false) {
     const rule = `must name a real provider in production, and ${provider.name} is none`;
     faults.push(faultOf(settings.provider, rule));
+  }
+  if (environment === 'production' && logOrigin?.startsWith(madeUpOriginStart)) {
+    const rule = `must not begin with ${madeUpOriginStart} in production: auditors let the records of such a log expire early`;
+    faults.push(faultOf(settings.logOrigin, rule));
   }
   return faults;
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { aheadMaxS } from './clock.ts';
 import type { ProvenanceEvent } from './provenance.ts';
 
 /**
@@ -12,6 +13,16 @@ export const leafVersion = 1;
 
 /** How the name of a log begins if no setting names it, which only a sandbox allows. */
 export const madeUpOriginStart = 'artseal.invalid/';
+
+/**
+ * By how many seconds a RECORDS_ERASED of the log `origin` may count more age than its time allows, as auditors count it. `ahead`
+ * is what it says.
+ */
+export function countedAheadS(ahead: unknown, origin: string): number {
+  const counts =
+    typeof ahead === 'number' && ahead >= 0 && ahead <= aheadMaxS && origin.startsWith(madeUpOriginStart);
+  return counts ? ahead : 0;
+}
 
 /** Bytes of a salt. */
 export const saltBytes = 32;

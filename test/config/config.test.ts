@@ -257,6 +257,17 @@ describe('production', () => {
   });
 });
 
+test('a production is served if the name of its log does not mark it as that of a sandbox', () => {
+  const of = (environment: 'production' | 'sandbox', logOrigin: string) =>
+    faultsForServing({ environment, logOrigin }).join();
+  assert.match(
+    of('production', 'artseal.invalid/log'),
+    /^ARTSEAL_TLOG_ORIGIN must not begin with artseal\.invalid\/ /,
+  );
+  assert.equal(of('sandbox', 'artseal.invalid/log'), '');
+  assert.equal(of('production', 'artseal.invalid.example/log'), '');
+});
+
 describe('the settings of the providers', () => {
   const settingsOf = ({ settings }: ProviderKind) => Object.values<Setting>(settings);
 

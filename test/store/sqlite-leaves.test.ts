@@ -226,6 +226,21 @@ test('the index has what the leaves say, and drops what is rolled back', (t) => 
   }
 });
 
+test('the index counts the advanced clock of an erasure as age in a sandbox alone', (t) => {
+  const { leaves, append } = openLeaves(t);
+  const detail = { records: 1, leaves: '0', before: 9, ahead: 5 * 365 * 86_400 + 7 };
+  const data = [filingLeaf(1), leaf('RECORDS_ERASED', 'LOG', detail)];
+  append(data.length, (at) => data[at] ?? '');
+  for (const [isSandbox, before] of [
+    [true, 7],
+    [false, -5 * 365 * 86_400],
+  ] as const) {
+    const tree = createVerifiedTree(leaves);
+    const index = createLogIndex(leaves, tree, () => assert.fail('no leaf is damaged'), isSandbox);
+    assert.equal(index.erasedBefore(0), before);
+  }
+});
+
 const by = { callerId: 1, caller: 'gallery' };
 const filing: StoreRequest = { effect: toFile(by) };
 

@@ -1,6 +1,6 @@
 import { asc, eq, type InferSelectModel } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
-import { type LeafSpan, type LogEventDetail, madeUpOriginStart, readLeafRanges } from '../../domain/leaf.ts';
+import { countedAheadS, type LeafSpan, type LogEventDetail, readLeafRanges } from '../../domain/leaf.ts';
 import { logEvent } from './schema.ts';
 import type { Database } from './statement.ts';
 
@@ -61,14 +61,12 @@ function readErased(
   { sequence, detail, timeS, leafIndex }: LogEventRow,
   origin: string,
 ): readonly ErasedSpan[] | undefined {
-  const { records, leaves, before, ahead = 0 } = parsed(detail) as Partial<LogEventDetail>;
+  const { records, leaves, before, ahead } = parsed(detail) as Partial<LogEventDetail>;
   const spans = typeof leaves === 'string' ? readLeafRanges(leaves) : undefined;
   const listed = spans?.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   const isBefore = (spans?.at(-1)?.last ?? leafIndex) < leafIndex;
   if (spans === undefined || listed !== records || !isBefore || typeof before !== 'number') return undefined;
-  // As auditors count it.
-  const aheadS = origin.startsWith(madeUpOriginStart) ? Number(ahead) : 0;
-  const latestS = Math.min(before, endOfRetention(timeS + aheadS));
+  const latestS = Math.min(before, endOfRetention(timeS + countedAheadS(ahead, origin)));
   const erasure = { event: sequence, timeS, latestS };
   return spans.map((span) => ({ ...span, ...erasure }));
 }

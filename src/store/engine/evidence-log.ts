@@ -83,10 +83,10 @@ export interface LogTables {
 }
 
 /** The evidence log in tables. */
-export function createLog(tables: LogTables, incidents?: Incidents): EvidenceLog {
+export function createLog(tables: LogTables, incidents?: Incidents, isSandbox?: boolean): EvidenceLog {
   const { leaves } = tables;
   const tree = createVerifiedTree(leaves);
-  const index = createLogIndex(leaves, tree, () => incidents?.count('damagedRecords'));
+  const index = createLogIndex(leaves, tree, () => incidents?.count('damagedRecords'), isSandbox);
   const newSalt = createSalts();
   const pending: Pending[] = [];
   /** How many of them are of commands that succeeded. */

@@ -69,9 +69,14 @@ export type LogIndex = ReturnType<typeof createLogIndex>;
 /**
  * An index of the evidence log by filing, in memory: the numbers that it has, the records of each filing, and what was erased.
  * It is made of leaves that are in the verified tree, so it shows if a row was deleted or marked as erased. Each question
- * first reads the leaves that were not read yet.
+ * first reads the leaves that were not read yet. Only in a sandbox, an erasure may count an advanced clock as age.
  */
-export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: () => void) {
+export function createLogIndex(
+  leaves: Leaves,
+  tree: VerifiedTree,
+  countFault: () => void,
+  isSandbox = false,
+) {
   let scanned = 0;
   let contents: Contents = { years: new Map(), transfers: new Map(), skipped: [], erased: [] };
   /** What undoes the leaves of the transaction. */
@@ -87,7 +92,7 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
         faults.push(`leaf ${index} of the evidence log is not what was recorded`);
       return;
     }
-    const undoLeaf = note(contents, JSON.parse(data));
+    const undoLeaf = note(contents, JSON.parse(data), isSandbox);
     if (index >= tree.durableSize()) undo.push(undoLeaf);
   }
 
@@ -123,7 +128,7 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
     /** Adds a leaf that was appended. */
     appended: (index: number, leaf: NotedLeaf) => {
       if (index !== scanned) return;
-      undo.push(note(contents, leaf));
+      undo.push(note(contents, leaf, isSandbox));
       scanned += 1;
     },
     /** The last number of a year, 0 if it has none. */
@@ -172,7 +177,11 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
 }
 
 /** Adds the next leaf. Returns what undoes that. */
-function note({ years, transfers, skipped, erased }: Contents, leaf: NotedLeaf): () => void {
+function note(
+  { years, transfers, skipped, erased }: Contents,
+  leaf: NotedLeaf,
+  isSandbox: boolean,
+): () => void {
   const { kind, number, time, detail } = leaf;
   if (kind === 'FILING') {
     const year = yearOfFiling(number);
@@ -185,7 +194,8 @@ function note({ years, transfers, skipped, erased }: Contents, leaf: NotedLeaf):
     return () => void skipped.pop();
   }
   if (kind === 'RECORDS_ERASED') {
-    const before = Math.min(Number(detail?.before), time + Number(detail?.ahead ?? 0) - retentionMinS);
+    const aheadS = isSandbox ? Number(detail?.ahead ?? 0) : 0;
+    const before = Math.min(Number(detail?.before), time + aheadS - retentionMinS);
     // An event without a list of its leaves covers none.
     erased.push({ before, spans: readLeafRanges(String(detail?.leaves)) ?? [] });
     return () => void erased.pop();

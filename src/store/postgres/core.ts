@@ -1,3 +1,4 @@
+import type { Environment } from '../../domain/caller.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData } from '../../domain/violation.ts';
 import {
@@ -33,10 +34,12 @@ export type Core = Awaited<ReturnType<typeof openCore>>;
 export async function openCore(line: Line) {
   const incidents = createIncidents(classifyError);
   const repeated: Record<string, number> = Object.fromEntries(repeatable.map((code) => [code, 0]));
-  const { rows } = await line.query<{ secret: Buffer }>('SELECT secret FROM deployment');
-  const secret = rows[0]?.secret;
-  if (secret === undefined) throw new Error('The database has no deployment row.');
-  const handlers = createHandlers(line, secret, incidents);
+  const { rows } = await line.query<{ secret: Buffer; environment: Environment }>(
+    'SELECT secret, environment FROM deployment',
+  );
+  const [deployment] = rows;
+  if (deployment === undefined) throw new Error('The database has no deployment row.');
+  const handlers = createHandlers(line, deployment, incidents);
   const admission = createAdmission(line);
   const perform = createPerformance(line, incidents, handlers, admission);
   const requests = createRequests({
@@ -84,7 +87,7 @@ export async function openCore(line: Line) {
   }
 
   return {
-    secret,
+    secret: deployment.secret,
     /** As that of SQLite. */
     executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
       const isChanging = batch.some(requests.changesCredentials);

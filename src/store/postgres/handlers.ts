@@ -1,9 +1,11 @@
+import type { InferSelectModel } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
 import type { Incidents } from '../engine/failure.ts';
 import { createFilingHandlers, type FilingTables } from '../engine/filings.ts';
 import { type Handlers, writesLast } from '../engine/handlers.ts';
 import type { Erasure } from '../engine/parts.ts';
 import { createRecordCheck } from '../engine/record-check.ts';
+import type { deployment } from '../engine/schema.ts';
 import { createTrustedClock } from '../engine/trusted-clock.ts';
 import { createSharedHandlers } from '../handlers/all-handlers.ts';
 import { createEventReads } from './events.ts';
@@ -18,8 +20,12 @@ import { forHandlers } from './statement.ts';
 export type PostgresHandlers = ReturnType<typeof createHandlers>;
 
 /** Makes the handlers of all commands, and what they share with the transaction that they run in. */
-export function createHandlers(queries: Queries, secret: Uint8Array, incidents: Incidents) {
-  const log = createPostgresLog(queries, incidents);
+export function createHandlers(
+  queries: Queries,
+  { secret, environment }: Pick<InferSelectModel<typeof deployment>, 'secret' | 'environment'>,
+  incidents: Incidents,
+) {
+  const log = createPostgresLog(queries, incidents, environment === 'sandbox');
   const times = createTimes(queries, () => all([...filings.flush(), ...log.flush()]));
   const clock = createTrustedClock(times, log.log);
   const outbox = createOutbox(queries, async (nowS) => whenRead(() => clock.notAfter(nowS)));

@@ -137,7 +137,7 @@ async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLo
   const database = forHandlers(client);
   const bound = await database.select().from(deployment).get();
   if (bound === undefined) return undefined;
-  const { all, log } = createHandlers(client, bound.secret, createIncidents(classifyError));
+  const { all, log } = createHandlers(client, bound, createIncidents(classifyError));
   const { rows } = await client.query<{ leaves: number }>(
     'SELECT coalesce(max(id) + 1, 0) AS leaves FROM log_leaf',
   );

@@ -8,7 +8,7 @@ import { createLeafRows, type Queries } from './leaf-rows.ts';
 import { whenRead } from './needed.ts';
 
 /** The evidence log of a database. What is appended is sent with `flush`. */
-export function createPostgresLog(queries: Queries, incidents: Incidents) {
+export function createPostgresLog(queries: Queries, incidents: Incidents, isSandbox: boolean) {
   const rows = createLeafRows(queries);
   const newLeaves: LeafRow[] = [];
   const newEvents: object[] = [];
@@ -27,6 +27,7 @@ export function createPostgresLog(queries: Queries, incidents: Incidents) {
       insertEvent: ({ detail, ...event }) => void newEvents.push({ ...event, detail: JSON.parse(detail) }),
     },
     incidents,
+    isSandbox,
   );
 
   return {

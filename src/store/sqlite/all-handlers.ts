@@ -7,7 +7,7 @@ import type { Asynchronous, Erasure, Log } from '../engine/parts.ts';
 import { createRecordCheck } from '../engine/record-check.ts';
 import { createSharedHandlers } from '../handlers/all-handlers.ts';
 import { countCalls } from './admission.ts';
-import { deploymentSecret } from './database.ts';
+import { deploymentOf } from './database.ts';
 import { createEventReads } from './events.ts';
 import { createFilingReads } from './filing-chains.ts';
 import { createFilingTables } from './filings.ts';
@@ -19,16 +19,16 @@ import { createTrustedClock } from './trusted-clock.ts';
 /** Makes the handlers of all commands, and what they share with the transaction that they run in. */
 export function createHandlers(database: SqliteDatabase, incidents: Incidents) {
   const { $client: client } = database;
+  const { secret, environment } = deploymentOf(database);
   const leaves = createLeaves(database);
-  const log = createEvidenceLog(database, leaves, incidents);
+  const log = createEvidenceLog(database, leaves, incidents, environment === 'sandbox');
   const clock = createTrustedClock(database, log);
   const outbox = createOutbox(database, clock);
   const check = createRecordCheck({ ...log, leaves }, incidents);
   const calls = countCalls(database);
   const shared = createSharedHandlers({
     database: forHandlers(database),
-    secret: deploymentSecret(database),
-    incidents,
+    ...{ secret, incidents },
     log: logForHandlers(log, leaves),
     check: asynchronous(check),
     clock: asynchronous(clock),

@@ -26,7 +26,7 @@ import type {
 import { createIdempotencyKeys, createNonces, createQuotas } from './admission.ts';
 import { createHandlers } from './all-handlers.ts';
 import { watchCredentials } from './credentials.ts';
-import { deploymentSecret, openChecked } from './database.ts';
+import { deploymentOf, openChecked } from './database.ts';
 import { type FileWatch, readFileMetrics, watchFiles } from './file-watch.ts';
 import { databaseFile } from './location.ts';
 import type { Outbox } from './outbox.ts';
@@ -100,7 +100,7 @@ function createCore(
 
   return {
     /** The secret of the deployment, 32 bytes. */
-    secret: deploymentSecret(database),
+    secret: deploymentOf(database).secret,
     /** As `Store.checkedMs`. */
     checkedMs,
     /** As `Store.upgrade`. */

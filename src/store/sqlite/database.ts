@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import type { InferSelectModel } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import { DatabaseError } from '../engine/failure.ts';
@@ -216,9 +217,9 @@ export function damaged(file: string, what: string): DatabaseError {
   );
 }
 
-/** The secret of a database, 32 random bytes. It scrambles the escrow ids. */
-export function deploymentSecret(database: SqliteDatabase): Uint8Array {
+/** What a database is. */
+export function deploymentOf(database: SqliteDatabase): InferSelectModel<typeof deployment> {
   const row = database.select().from(deployment).get();
   if (row === undefined) throw new Error('The database has no deployment row.');
-  return row.secret;
+  return row;
 }

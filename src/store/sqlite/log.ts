@@ -14,6 +14,7 @@ export function createEvidenceLog(
   database: SqliteDatabase,
   leaves = createLeaves(database),
   incidents?: Incidents,
+  isSandbox?: boolean,
 ): EvidenceLog {
   const { insert, select } = prepare(database, {
     insert: database.insert(logEvent).values(placeholdersFor(logEvent)),
@@ -34,7 +35,7 @@ export function createEvidenceLog(
     events: () => select.get()?.events ?? 0,
     insertEvent: (row: typeof logEvent.$inferSelect) => void insert.run({ ...row }),
   };
-  return createLog(tables, incidents);
+  return createLog(tables, incidents, isSandbox);
 }
 
 /** The leaves of a database, which may be appended to. */
