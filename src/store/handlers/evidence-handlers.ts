@@ -266,7 +266,7 @@ function createLinkHandlers(
   return {
     ShareRecord: writes(async ({ by, link, callerId, expiresAtS, ...named }) => {
       await requireRecord(named);
-      await sweep(by.atS);
+      await sweep(by.atS + (await clock.aheadS()));
       const { linkId } = link;
       const { filingNo, sequence } = named;
       await database

@@ -144,6 +144,10 @@ export function evidencePromises({ test }: StoreTests): void {
     // Years ahead, which no filing is dated by.
     await share('el_ahead', noonS + 100_000_000);
     assert.equal(await isThere('el_new'), true);
+    // The clock of a sandbox is ahead as an operator wants it.
+    await store.perform({ kind: 'AdvanceClock', by: tester, seconds: 60 });
+    await share('el_newest', noonS);
+    assert.equal(await isThere('el_new'), false);
   });
 
   test('a store that is opened again continues the log', async (before) => {
