@@ -6,6 +6,7 @@ import { link, viewOf } from './format.ts';
 import { OrdersView, OrderView } from './orders.tsx';
 import { OverviewView } from './overview.tsx';
 import { PlatformsView, PlatformView } from './platforms.tsx';
+import { RequestsView } from './requests.tsx';
 import {
   keptToken,
   openLink,
@@ -48,7 +49,8 @@ interface View {
   readonly label: string;
   /** What a token needs for it. */
   readonly scope: 'READ' | 'OPERATE';
-  readonly show: (id: string | undefined) => ComponentChildren;
+  /** `id` and `name` are the second and third part of the hash. */
+  readonly show: (id?: string, name?: string) => ComponentChildren;
 }
 
 const views: Readonly<Record<string, View>> = {
@@ -74,6 +76,12 @@ const views: Readonly<Record<string, View>> = {
     label: 'Webhooks',
     scope: 'READ',
     show: (id) => (id === undefined ? <WebhooksView /> : <WebhookView webhookId={id} />),
+  },
+  requests: {
+    label: 'Requests',
+    scope: 'OPERATE',
+    show: (id, platform) =>
+      id === 'of' ? <RequestsView platform={platform} /> : <RequestsView requestId={id} />,
   },
   audit: { label: 'Audit log', scope: 'OPERATE', show: () => <AuditLogView /> },
 };
@@ -188,14 +196,14 @@ function SignIn({
 }
 
 function Frame({ session, leave }: { session: Session; leave: () => void }) {
-  const [name = '', id] = useRoute();
+  const [name = '', id, last] = useRoute();
   const allowed = Object.entries(views).filter(([, { scope }]) => session.can(scope));
   const [first = ''] = allowed[0] ?? [];
   const current = name === '' ? first : name;
   const view = views[current];
-  const place = `${current}/${id ?? ''}`;
+  const place = [current, id, last].join('/');
   useEffect(() => {
-    document.title = `${id ?? view?.label ?? 'Not found'} · Artseal console`;
+    document.title = `${last ?? id ?? view?.label ?? 'Not found'} · Artseal console`;
     if (name !== '') document.querySelector('h1')?.focus();
     scrollTo(0, 0);
   }, [place]);
@@ -250,7 +258,7 @@ function Frame({ session, leave }: { session: Session; leave: () => void }) {
         )}
       </nav>
       <main id="content" key={place}>
-        <Content view={view} id={id} session={session} />
+        <Content view={view} shown={view?.show(id, last)} session={session} />
       </main>
       <p id="status" class="hidden" role="status" />
     </>
@@ -259,11 +267,11 @@ function Frame({ session, leave }: { session: Session; leave: () => void }) {
 
 function Content({
   view,
-  id,
+  shown,
   session,
 }: {
   view: View | undefined;
-  id: string | undefined;
+  shown: ComponentChildren;
   session: Session;
 }) {
   if (view === undefined)
@@ -273,7 +281,7 @@ function Content({
         <p>The console has no such view.</p>
       </>
     );
-  if (session.can(view.scope)) return <>{view.show(id)}</>;
+  if (session.can(view.scope)) return <>{shown}</>;
   return (
     <>
       <h1 tabIndex={-1}>{view.label}</h1>

@@ -177,6 +177,7 @@ export function PlatformView({ name }: { name: string }) {
                 ['Calls left', quotaText(usage.remaining)],
                 ['Filing cap', platform?.filingCap === undefined ? 'none' : count(platform.filingCap)],
                 ['Filings this year', count(usage.filingsInYear)],
+                ['Requests', <a href={link('requests', 'of', name)}>last calls</a>],
               ]}
             />
             <Keys caller={name} />

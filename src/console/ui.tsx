@@ -271,6 +271,19 @@ export function announce(text: string): void {
   if (status !== null) status.textContent = text;
 }
 
+/** A button that reads a list again. */
+export function Refresh({ of, again }: { of: string; again: () => void }) {
+  const refresh = () => {
+    again();
+    announce(`${of}: read again.`);
+  };
+  return (
+    <button type="button" onClick={refresh}>
+      Refresh
+    </button>
+  );
+}
+
 /** A choice of what a list shows. */
 export function Filter({
   label,

@@ -11,12 +11,12 @@ import { Actions, type Change } from './action.tsx';
 import { link, word } from './format.ts';
 import { useSession } from './session.ts';
 import {
-  announce,
   Badge,
   type Column,
   Facts,
   Filter,
   PagedTable,
+  Refresh,
   Section,
   Shown,
   Time,
@@ -174,20 +174,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
     ['Actions', ({ sequence }) => <Actions of={[redeliver(sequence)]} done={again} />],
   ];
   return (
-    <Section
-      title="Deliveries"
-      actions={
-        <button
-          type="button"
-          onClick={() => {
-            again();
-            announce('Deliveries: read again.');
-          }}
-        >
-          Refresh
-        </button>
-      }
-    >
+    <Section title="Deliveries" actions={<Refresh of="Deliveries" again={again} />}>
       <Filter
         label="Status"
         options={[

@@ -339,6 +339,42 @@ test('the search box leads to the view of a number, an order or a platform', { s
   await person.shows(`Proven: the filing ${filingNo}`);
 });
 
+test('a call is found by its request id, by its platform, and among those that failed', {
+  skip,
+}, async () => {
+  const forger = await service.platform();
+  const { apiKey } = forger;
+  const rejected = await fileArtwork(service, { apiKey, apiSecret: platform.apiSecret });
+  for (let nth = 0; nth < 30; nth += 1) assert.equal((await fileArtwork(service, forger)).status, 200);
+  const requestId = String(rejected.headers['x-request-id']);
+  const person = await openedByOperator();
+  const rows = (text: string) =>
+    person.page.until(
+      `${quoted(text)} === [...document.querySelectorAll('tbody tr')].map((row) => row.cells[1].innerText).join()`,
+    );
+  await person.goTo(`#/platforms/${forger.caller}`, forger.caller);
+  await person.shows('last calls');
+  await person.page.value(`[...document.links].find(({ innerText }) => innerText === 'last calls').click()`);
+  await person.shows(`Requests of ${forger.caller}`, 'h1');
+  await rows('200 OK,'.repeat(25).slice(0, -1));
+  await person.press('Next');
+  await rows(`${'200 OK,'.repeat(5)}401 SIGNATURE_INVALID`);
+  await person.page.value(`document.querySelector('select').selectedIndex = 1`);
+  await person.page.value(`document.querySelector('select').dispatchEvent(new Event('change'))`);
+  await rows('401 SIGNATURE_INVALID');
+  await person.shows(`${forger.caller} (not verified)`, 'tbody');
+
+  await person.type(requestId, '#query');
+  await person.page.value('document.querySelector("search form").requestSubmit()');
+  await person.shows('Requests', 'h1');
+  await person.shows('All requests');
+  await rows('401 SIGNATURE_INVALID');
+  await person.shows(requestId, 'tbody');
+  await person.goTo(`#/requests/${requestId.replace(/.$/, (end) => (end === '0' ? '1' : '0'))}`, 'Requests');
+  await person.shows('The server has no such call.');
+  assertQuiet(person.page);
+});
+
 interface Violation {
   readonly id: string;
   readonly impact: string;
@@ -368,6 +404,8 @@ test('axe finds nothing serious, wide and narrow, light and dark', { skip }, asy
     ['#/parties', 'Parties', 'Add party'],
     ['#/webhooks', 'Webhooks'],
     [`#/webhooks/${webhookId}`, 'http://127.0.0.1:', 'Redeliver missed events'],
+    ['#/requests', 'Requests'],
+    [`#/requests/of/${platform.caller}`, `Requests of ${platform.caller}`],
     ['#/audit', 'Audit log'],
     ['#/nothing', 'Not found'],
   ];
