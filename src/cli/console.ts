@@ -10,6 +10,9 @@ import { scopeNumber } from './token.ts';
 /** The scopes of a session by default: all that the console uses. */
 const defaultScopes = 'read,escrow,operate';
 
+/** Where an SSH tunnel to a Unix socket begins. */
+const tunnel = 'http://127.0.0.1:8081';
+
 /** `artseal console` */
 export const consoleCommand: Command = {
   usage: 'console [--scopes SCOPE,…] [--reason TEXT] [--json]',
@@ -26,8 +29,8 @@ export const consoleCommand: Command = {
     if (!named.every(isScope))
       throw new UsageError(`takes --scopes of ${scopes.join(', ')}, not '${named.join(',')}'`);
     const url = words.text('url');
-    const origin =
-      url === undefined || url.startsWith('unix:') ? readInternalUrl(env) : url.replace(/\/$/, '');
+    const address = url === undefined || url.startsWith('unix:') ? readInternalUrl(env) : url;
+    const socket = address.startsWith('unix:') ? address.slice('unix:'.length) : undefined;
     const { prefix, validS } = consoleTokens.link;
     const response = await client(AdminService).createToken({
       name: `${prefix}${userName(env)}`,
@@ -36,9 +39,12 @@ export const consoleCommand: Command = {
       reason,
     });
     const { tokenId, expiresAt } = present(response.token);
-    const link = `${origin ?? ''}/console#link=${response.text}`;
+    const origin = socket === undefined ? address.replace(/\/$/, '') : tunnel;
+    const link = `${origin}/console#link=${response.text}`;
     const where =
-      origin === undefined ? 'Append it to the address of the proxy in front of the Unix socket. ' : '';
+      socket === undefined
+        ? ''
+        : `The internal API listens on a Unix socket. Run ssh -L 8081:${socket} SERVER on your machine first, or replace ${tunnel} by the address of your proxy. `;
     show(
       { link, tokenId, scopes: named, expiresAt },
       link,

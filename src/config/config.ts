@@ -150,11 +150,11 @@ export function readPublicUrl(env: NodeJS.ProcessEnv): string {
   return urlOf(textOf(env, settings.publicAddress), publicTls() !== undefined);
 }
 
-/** The URL of the internal API on this machine by the settings; undefined if it listens on a Unix socket. Throws ConfigError. */
-export function readInternalUrl(env: NodeJS.ProcessEnv): string | undefined {
+/** The URL of the internal API on this machine by the settings: that of a Unix socket is `unix:/path`. Throws ConfigError. */
+export function readInternalUrl(env: NodeJS.ProcessEnv): string {
   const { internalAddress, internalTls } = configReaders(env);
   const address = internalAddress();
-  if ('path' in address) return undefined;
+  if ('path' in address) return addressText(address);
   const loopback = new Map([
     ['0.0.0.0', '127.0.0.1'],
     ['::', '::1'],
