@@ -75,7 +75,7 @@ const views: Readonly<Record<string, View>> = {
   webhooks: {
     label: 'Webhooks',
     scope: 'READ',
-    show: (id) => (id === undefined ? <WebhooksView /> : <WebhookView webhookId={id} />),
+    show: (id = '') => (id.startsWith('wh_') ? <WebhookView webhookId={id} /> : <WebhooksView filter={id} />),
   },
   requests: {
     label: 'Requests',
@@ -200,7 +200,8 @@ function Frame({ session, leave }: { session: Session; leave: () => void }) {
   const allowed = Object.entries(views).filter(([, { scope }]) => session.can(scope));
   const [first = ''] = allowed[0] ?? [];
   const current = name === '' ? first : name;
-  const view = views[current];
+  // Objects have further members, such as `constructor`.
+  const view = Object.hasOwn(views, current) ? views[current] : undefined;
   const place = [current, id, last].join('/');
   useEffect(() => {
     document.title = `${last ?? id ?? view?.label ?? 'Not found'} · Artseal console`;

@@ -32,10 +32,9 @@ const columns: readonly Column<Webhook>[] = [
   ['Failing since', ({ failingSince }) => <Time at={failingSince} />],
 ];
 
-/** All webhook endpoints. */
-export function WebhooksView() {
+/** Webhook endpoints: all, those that fail, or those that are disabled. */
+export function WebhooksView({ filter }: { filter: string }) {
   const { client, can } = useSession();
-  const [filter, setFilter] = useState('');
   return (
     <>
       <Title>Webhooks</Title>
@@ -45,10 +44,12 @@ export function WebhooksView() {
           options={[
             ['', 'All endpoints'],
             ['failing', 'Failing'],
-            ['DISABLED', 'Disabled'],
+            ['disabled', 'Disabled'],
           ]}
           value={filter}
-          change={setFilter}
+          change={(value) => {
+            location.hash = link('webhooks', value);
+          }}
         />
       )}
       <PagedTable
@@ -58,7 +59,7 @@ export function WebhooksView() {
         empty="There is no such endpoint."
         items="webhooks"
         read={(page) => {
-          const status = Webhook_Status[filter === 'DISABLED' ? filter : 'STATUS_UNSPECIFIED'];
+          const status = Webhook_Status[filter === 'disabled' ? 'DISABLED' : 'STATUS_UNSPECIFIED'];
           if (!can('OPERATE')) return client(WebhookService).listWebhooks(page);
           return client(AdminService).listAllWebhooks({ ...page, status, failing: filter === 'failing' });
         }}

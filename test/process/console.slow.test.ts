@@ -208,6 +208,10 @@ test('an operator redelivers a webhook', { skip }, async (t) => {
   await person.press('Disable');
   await person.confirm('Disable', { reason: 'moved' });
   await person.shows('DISABLED');
+  await person.goTo('#/webhooks/disabled', 'Webhooks');
+  await person.shows(new URL(url).origin, 'tbody');
+  await person.goTo('#/webhooks/failing', 'Webhooks');
+  await person.shows('There is no such endpoint.');
   assertQuiet(person.page);
 });
 
@@ -337,6 +341,8 @@ test('the search box leads to the view of a number, an order or a platform', { s
   }
   await person.goTo(`#/filings/${filingNo}`, filingNo);
   await person.shows(`Proven: the filing ${filingNo}`);
+  await person.goTo('#/constructor', 'Not found');
+  assertQuiet(person.page);
 });
 
 test('a call is found by its request id, by its platform, and among those that failed', {
