@@ -207,5 +207,5 @@ function differenceIn(order: OrderSnapshot, payment: PaymentSnapshot): string | 
   if (!countedStatuses.includes(status)) return undefined;
   const agreed = [order, ...(order.accepted ? [order.accepted] : [])];
   if (agreed.some((sum) => sum.amount === amount && sum.currency === currency)) return undefined;
-  return `The order is over ${order.amount} ${order.currency}; the provider says ${status} ${amount} ${currency}.`;
+  return `The order is over ${order.amount} ${order.currency}; the provider says ${status} ${amount} ${currency}, in minor units.`;
 }

@@ -211,7 +211,7 @@ test('a review shows the state of the order and the provider status', () => {
   } as const;
   assert.deepEqual(nextTransition(order, { status: 'HELD', amount: 499n, currency: 'USD' }), {
     kind: 'REVIEW',
-    why: 'The order is over 500 CNY; the provider says HELD 499 USD.',
+    why: 'The order is over 500 CNY; the provider says HELD 499 USD, in minor units.',
   });
   assert.deepEqual(nextTransition(order, { status: 'VOID' }), {
     kind: 'REVIEW',

@@ -8,7 +8,10 @@ import { runShell, serveWatched } from '../support/watched-command.ts';
 
 /** What each drill prints; the first is the reason for the review, which the page for operators has. */
 const expected: Readonly<Record<string, readonly RegExp[]>> = {
-  amount: [/The order is over 12800000 CNY; the provider says HELD 12800001 CNY\./, /^ES-\S+ +CLOSED/m],
+  amount: [
+    /The order is over 12800000 CNY; the provider says HELD 12800001 CNY, in minor units\./,
+    /^ES-\S+ +CLOSED/m,
+  ],
   contradiction: [
     /The order is UNPAID; the provider says PAID_OUT\./,
     /^ES-\S+ +RELEASED/m,
