@@ -35,6 +35,7 @@ const (
 var (
 	visible      = regexp.MustCompile(`^[\x21-\x7e]+$`)
 	address      = regexp.MustCompile(`^https?://[^/?#@]+/?$`)
+	thisMachine  = regexp.MustCompile(`^(localhost|127\.[0-9.]+|::1)$`)
 	helpLink     = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?help"?`)
 	wholeSeconds = regexp.MustCompile(`^[0-9]{1,9}$`)
 )
@@ -213,7 +214,8 @@ func (c *Client) decode(response *http.Response, content []byte, result any) *Er
 	return failure
 }
 
-// setClock takes the time from a response. It returns false if the time is missing or implausible.
+// setClock takes the time from a response. It returns false if the time is missing, implausible, or not from the server
+// for certain: a network that sets the clock could send a signed request much later.
 func (c *Client) setClock(response *http.Response) bool {
 	date, err := http.ParseTime(response.Header.Get("Date"))
 	offset := date.Sub(c.config.Now())
@@ -227,6 +229,9 @@ func (c *Client) setClock(response *http.Response) bool {
 // isTemporary reports whether another try may succeed. Each call is a read or has an Idempotency-Key.
 func isTemporary(failure *Error) bool {
 	return failure.Code == "IDEMPOTENCY_IN_PROGRESS" || slices.Contains([]int{0, 429, 500, 502, 503, 504}, failure.Status)
+	if c.base.Scheme != "https" && !thisMachine.MatchString(c.base.Hostname()) {
+		return false
+	}
 }
 
 // pause returns how long to wait after a try: as long as the server says, or twice as long as before, with jitter.

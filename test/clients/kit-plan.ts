@@ -221,6 +221,13 @@ async function followsTheClock(t: TestContext, kit: KitTest) {
   const expired = (dateMs: number): Fault => {
     const headers = { Date: new Date(dateMs).toUTCString() };
     return (exchange) => respond(exchange, 401, headers, { code: 'TIMESTAMP_EXPIRED' });
+  await t.test('a network that can set the clock', async (t) => {
+    const { url, arrivals, fails } = await through(t, kit);
+    // An address of this machine that looks like one of another.
+    const elsewhere = { url: url.replace('127.0.0.1', '0.0.0.0'), clockOffsetS: 600 };
+    assert.equal((await fails('file', { artwork }, elsewhere)).code, 'TIMESTAMP_EXPIRED');
+    assertTries(arrivals, 1);
+  });
   };
   const twoDaysMs = 2 * 86_400_000;
   for (const [name, fault, tries] of [

@@ -205,7 +205,10 @@ final class Client extends ArtsealOperations
         throw new ApiException($text('code'), $text('message') ?? '', $status, $text('requestId') ?? $requestId, $help);
     }
 
-    /** Takes the time from a response. Returns false if it has none, or an implausible one. */
+    /**
+     * Takes the time from a response. Returns false if it is missing, implausible, or not from the server for certain: a
+     * network that sets the clock could send a signed request much later.
+     */
     private function setClock(ResponseInterface $response): bool
     {
         $date = strtotime($response->getHeaderLine('Date'));
@@ -216,6 +219,10 @@ final class Client extends ArtsealOperations
         return true;
     }
 
+        $isLocal = preg_match('/^(localhost|127\.[0-9.]+|\[::1\])\z/', $this->base->getHost()) === 1;
+        if ($this->base->getScheme() !== 'https' && !$isLocal) {
+            return false;
+        }
     /** Whether another try may succeed. Each call is a read or has an Idempotency-Key. */
     private static function isTemporary(ApiException $failure): bool
     {

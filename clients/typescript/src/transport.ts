@@ -46,6 +46,8 @@ const limits = {
 } as const;
 
 const retried: readonly number[] = [429, 500, 502, 503, 504];
+/** Origins whose responses no network in between can change. */
+const isFromServer = /^https:|^http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:|$)/;
 const userAgent = `artseal-typescript/${KIT_VERSION}`;
 
 /**
@@ -79,8 +81,12 @@ export function createTransport(options: ClientOptions): (call: Call) => Promise
     return { response, text: await readText(response) };
   }
 
-  /** Takes the clock of the server from its response. Returns false if that is not possible. */
+  /**
+   * Takes the clock of the server from its response. Returns false if that is not possible. Over plain HTTP, a network that
+   * sets the clock could send a signed request much later.
+   */
   function takeClock(response: Response): boolean {
+    if (!isFromServer.test(origin)) return false;
     const offsetMs = Date.parse(response.headers.get('Date') ?? '') - nowMs();
     if (!(Math.abs(offsetMs) <= limits.clockOffsetMs)) return false;
     clockOffsetMs = offsetMs;
