@@ -7,7 +7,7 @@ namespace Artseal;
 /** The error of a call that failed. Decide by `errorCode`. */
 final class ApiException extends \RuntimeException
 {
-    /** No try got a response: whether the server did the work is unknown. */
+    /** The last try got no response: whether the server did the work is unknown. */
     public const NO_RESPONSE = 'NO_RESPONSE';
 
     /** The response is not one of an Artseal server. */

@@ -5,8 +5,8 @@ public final class ArtsealException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
   /**
-   * What is wrong: a code of the API; {@code NO_RESPONSE} if no try got a response, so that the result is unknown; or
-   * {@code BAD_RESPONSE} if the response is not one of an Artseal server.
+   * What is wrong: a code of the API; {@code NO_RESPONSE} if the last try got no response, so that the result is
+   * unknown; or {@code BAD_RESPONSE} if the response is not one of an Artseal server.
    */
   public final String code;
 
