@@ -35,6 +35,7 @@ const (
 var (
 	visible      = regexp.MustCompile(`^[\x21-\x7e]+$`)
 	address      = regexp.MustCompile(`^https?://[^/?#@]+/?$`)
+	emptyPart    = regexp.MustCompile(`/\.{0,2}(/|$)`)
 	thisMachine  = regexp.MustCompile(`^(localhost|127\.[0-9.]+|::1)$`)
 	helpLink     = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?help"?`)
 	wholeSeconds = regexp.MustCompile(`^[0-9]{1,9}$`)
@@ -42,8 +43,8 @@ var (
 
 // Error is the error of a call that failed.
 type Error struct {
-	// Code says what is wrong: a code of the API; NO_RESPONSE if no try got a response, so that the result is unknown;
-	// or BAD_RESPONSE if the response is not one of an Artseal server.
+	// Code says what is wrong: a code of the API; NO_RESPONSE if the last try got no response, so that the result is
+	// unknown; or BAD_RESPONSE if the response is not one of an Artseal server.
 	Code    string
 	Message string
 	// Status is the HTTP status; 0 if there was no response.
@@ -77,6 +78,11 @@ type Config struct {
 	Now func() time.Time
 }
 
+// Format writes the configuration without its secret.
+func (c Config) Format(state fmt.State, _ rune) {
+	fmt.Fprintf(state, "artseal.Config of %q at %q", c.APIKey, c.BaseURL)
+}
+
 // Client calls one service. It is safe for concurrent use.
 type Client struct {
 	config      Config
@@ -84,6 +90,9 @@ type Client struct {
 	http        http.Client
 	clockOffset atomic.Int64 // nanoseconds
 }
+
+// Format writes the configuration without its secret.
+func (c *Client) Format(state fmt.State, verb rune) { c.config.Format(state, verb) }
 
 // New returns a client, or an error if a field of the configuration is not valid. It sends nothing.
 func New(config Config) (*Client, error) {
@@ -112,6 +121,9 @@ type IdempotencyKey string
 func call[T any](ctx context.Context, c *Client, method, target string, query url.Values, body any, keys []IdempotencyKey) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
+	if emptyPart.MatchString(target) {
+		return nil, fmt.Errorf("artseal: %s has a part that is empty, . or ..", target)
+	}
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
@@ -217,6 +229,9 @@ func (c *Client) decode(response *http.Response, content []byte, result any) *Er
 // setClock takes the time from a response. It returns false if the time is missing, implausible, or not from the server
 // for certain: a network that sets the clock could send a signed request much later.
 func (c *Client) setClock(response *http.Response) bool {
+	if c.base.Scheme != "https" && !thisMachine.MatchString(c.base.Hostname()) {
+		return false
+	}
 	date, err := http.ParseTime(response.Header.Get("Date"))
 	offset := date.Sub(c.config.Now())
 	if err != nil || offset.Abs() > clockOffsetMax {
@@ -229,9 +244,6 @@ func (c *Client) setClock(response *http.Response) bool {
 // isTemporary reports whether another try may succeed. Each call is a read or has an Idempotency-Key.
 func isTemporary(failure *Error) bool {
 	return failure.Code == "IDEMPOTENCY_IN_PROGRESS" || slices.Contains([]int{0, 429, 500, 502, 503, 504}, failure.Status)
-	if c.base.Scheme != "https" && !thisMachine.MatchString(c.base.Hostname()) {
-		return false
-	}
 }
 
 // pause returns how long to wait after a try: as long as the server says, or twice as long as before, with jitter.

@@ -24,13 +24,12 @@ const artwork = {
   size: '68 × 136 cm',
   material: 'ink & colour',
   condition: 'good',
-  price: 128_000_000,
+  price: Number.MAX_SAFE_INTEGER,
 };
 
 /** A limit for calls that must give up early. A kit that waits makes them take a minute or more. */
 const earlyMs = 30_000;
 
-/** A path of openapi.yaml beside the calls of a sale. */
 const webhookUrl = 'https://gallery.example/hooks?of=sales';
 
 /** Calls through a proxy with a fault. Resolves with the calls of the kit and what arrived at the proxy. */
@@ -144,7 +143,7 @@ async function survivesFaults(t: TestContext, kit: KitTest) {
   }
   await t.test('a key of the caller', async (t) => {
     const { arrivals, ok } = await through(t, kit);
-    const named = { artwork, idempotencyKey: 'sale-1 of today'.replaceAll(' ', '-') };
+    const named = { artwork, idempotencyKey: 'sale-1-of-today' };
     assert.deepEqual(await ok('file', named), await ok('file', named));
     assert.equal(arrivals[1]?.headers['idempotency-key'], named.idempotencyKey);
   });
@@ -221,6 +220,7 @@ async function followsTheClock(t: TestContext, kit: KitTest) {
   const expired = (dateMs: number): Fault => {
     const headers = { Date: new Date(dateMs).toUTCString() };
     return (exchange) => respond(exchange, 401, headers, { code: 'TIMESTAMP_EXPIRED' });
+  };
   await t.test('a network that can set the clock', async (t) => {
     const { url, arrivals, fails } = await through(t, kit);
     // An address of this machine that looks like one of another.
@@ -228,7 +228,6 @@ async function followsTheClock(t: TestContext, kit: KitTest) {
     assert.equal((await fails('file', { artwork }, elsewhere)).code, 'TIMESTAMP_EXPIRED');
     assertTries(arrivals, 1);
   });
-  };
   const twoDaysMs = 2 * 86_400_000;
   for (const [name, fault, tries] of [
     ['a server that accepts no time', expired(Date.now()), 2],
@@ -256,6 +255,36 @@ async function reportsErrors(t: TestContext, kit: KitTest) {
   assert.deepEqual([forged.code, forged.status], ['SIGNATURE_INVALID', 401]);
   assert.equal(arrivals.length, 2, 'a wrong secret is not retried');
   assert.ok(!JSON.stringify(forged).includes(apiSecret));
+}
+
+/** What cannot be sent as it is meant is refused, and no secret is shown. */
+async function isCareful(t: TestContext, kit: KitTest) {
+  const { arrivals, ok, fails } = await through(t, kit);
+  for (const filingNo of ['', '.', '..'])
+    assert.equal((await fails('get', { filingNo })).code, 'ARGUMENT', `filingNo ${filingNo}`);
+  for (const idempotencyKey of ['a\r\nX-Api-Key: b', 'é'])
+    assert.equal((await fails('file', { artwork, idempotencyKey })).code, 'ARGUMENT', idempotencyKey);
+  assert.equal(arrivals.length, 0);
+  assert.equal((await fails('get', { filingNo: 'a/../b?c#d' })).status, 400);
+  assert.equal(arrivals[0]?.target, '/api/v1/filing/a%2F..%2Fb%3Fc%23d');
+  assert.ok(!(await ok('print')).includes(kit.platform.apiSecret));
+}
+
+/** Members, and values of enumerations, that a later release may return. */
+async function acceptsLaterValues(t: TestContext, kit: KitTest) {
+  const { filingNo } = await (await through(t, kit)).ok('file', { artwork });
+  const order = { ...escrowTerms(filingNo), amount: artwork.price };
+  const { ok } = await through(t, kit, async (exchange) => {
+    const { json } = await send(kit.service.publicUrl, kit.platform, {
+      method: 'POST',
+      target: '/api/v1/escrow',
+      body: JSON.stringify(order),
+    });
+    respond(exchange, 200, {}, JSON.stringify({ ...json, state: 'UNDER_OATH' }));
+  });
+  const opened = await ok('escrow', { order });
+  assert.equal(opened.amount, artwork.price);
+  assert.ok(['UNDER_OATH', undefined, null].includes(opened.state));
 }
 
 async function pages(t: TestContext, { program, service }: KitTest) {
@@ -330,6 +359,8 @@ export const plan: Readonly<Record<string, (t: TestContext, kit: KitTest) => Pro
   'gives up': givesUp,
   'follows the clock of the server': followsTheClock,
   'reports errors': reportsErrors,
+  'refuses what it cannot send, and shows no secret': isCareful,
+  'accepts values of later releases': acceptsLaterValues,
   'iterates over lists': pages,
   'verifies webhooks': verifiesWebhooks,
   'verifies evidence': verifiesEvidence,

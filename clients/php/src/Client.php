@@ -27,6 +27,7 @@ final class Client extends ArtsealOperations
     private const TEMPORARY = [0, 429, 500, 502, 503, 504];
 
     private readonly Uri $base;
+    private readonly \SensitiveParameterValue $apiSecret;
     private readonly ClientInterface $http;
     private readonly \Closure $now;
     private int $clockOffsetS = 0;
@@ -40,7 +41,7 @@ final class Client extends ArtsealOperations
     public function __construct(
         string $baseUrl,
         private readonly string $apiKey,
-        #[\SensitiveParameter] private readonly string $apiSecret,
+        #[\SensitiveParameter] string $apiSecret,
         private readonly float $timeoutS = 60,
         ?\Closure $now = null,
         ?ClientInterface $http = null,
@@ -51,6 +52,7 @@ final class Client extends ArtsealOperations
         if (preg_match('/^[!-~]+ [!-~]+\z/', "$apiKey $apiSecret") !== 1) {
             throw new \InvalidArgumentException('apiKey and apiSecret must be as issued, without white space');
         }
+        $this->apiSecret = new \SensitiveParameterValue($apiSecret);
         $this->base = new Uri(rtrim($baseUrl, '/'));
         $this->now = $now ?? time(...);
         $this->http = $http ?? new \GuzzleHttp\Client();
@@ -105,6 +107,12 @@ final class Client extends ArtsealOperations
         string $type,
     ): mixed {
         $endsAt = hrtime(true) / 1e9 + $this->timeoutS;
+        if (preg_match('~/\.{0,2}(/|\z)~', $path) === 1) {
+            throw new \InvalidArgumentException("$path has a part that is empty, . or ..");
+        }
+        if (preg_match('/^[!-~]{1,255}\z/', $idempotencyKey ?? 'none') !== 1) {
+            throw new \InvalidArgumentException('idempotencyKey must be 1 to 255 visible ASCII characters');
+        }
         $query = http_build_query($query, '', '&', PHP_QUERY_RFC3986);
         $target = $query === '' ? $path : "$path?$query";
         $content = $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE);
@@ -148,7 +156,7 @@ final class Client extends ArtsealOperations
             'X-Api-Key' => $this->apiKey,
             'X-Timestamp' => $timestamp,
             'X-Nonce' => $nonce,
-            'X-Signature' => hash_hmac('sha256', $message, $this->apiSecret),
+            'X-Signature' => hash_hmac('sha256', $message, $this->apiSecret->getValue()),
         ];
     }
 
@@ -211,6 +219,10 @@ final class Client extends ArtsealOperations
      */
     private function setClock(ResponseInterface $response): bool
     {
+        $isLocal = preg_match('/^(localhost|127\.[0-9.]+|\[::1\])\z/', $this->base->getHost()) === 1;
+        if ($this->base->getScheme() !== 'https' && !$isLocal) {
+            return false;
+        }
         $date = strtotime($response->getHeaderLine('Date'));
         if ($date === false || abs($date - ($this->now)()) > self::CLOCK_OFFSET_MAX_S) {
             return false;
@@ -219,10 +231,6 @@ final class Client extends ArtsealOperations
         return true;
     }
 
-        $isLocal = preg_match('/^(localhost|127\.[0-9.]+|\[::1\])\z/', $this->base->getHost()) === 1;
-        if ($this->base->getScheme() !== 'https' && !$isLocal) {
-            return false;
-        }
     /** Whether another try may succeed. Each call is a read or has an Idempotency-Key. */
     private static function isTemporary(ApiException $failure): bool
     {

@@ -10,8 +10,7 @@ final class Webhooks
     private const KEY_BYTES_MIN = 24;
     private const SIGNATURES_MAX = 32;
 
-    /** @var string[] */
-    private readonly array $keys;
+    private readonly \SensitiveParameterValue $keys;
 
     /**
      * @param string|string[] $secrets of the endpoint, whsec_ included; a signature by any of them is enough
@@ -19,13 +18,14 @@ final class Webhooks
      */
     public function __construct(#[\SensitiveParameter] string|array $secrets, private readonly int $toleranceS = 300)
     {
-        $this->keys = array_map(
+        $keys = array_map(
             fn (string $secret) => (string) base64_decode(preg_replace('/^whsec_/', '', $secret), true),
             (array) $secrets,
         );
-        if ($this->keys === [] || min(array_map(strlen(...), $this->keys)) < self::KEY_BYTES_MIN) {
+        if ($keys === [] || min(array_map(strlen(...), $keys)) < self::KEY_BYTES_MIN) {
             throw new \InvalidArgumentException('secrets must be secrets of webhooks as issued, whsec_ included');
         }
+        $this->keys = new \SensitiveParameterValue($keys);
     }
 
     /**
@@ -49,7 +49,7 @@ final class Webhooks
             throw new \UnexpectedValueException("webhook-timestamp is over {$this->toleranceS} seconds from now");
         }
         $isSigned = false;
-        foreach ($this->keys as $key) {
+        foreach ($this->keys->getValue() as $key) {
             $expected = 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", $key, true));
             foreach ($signatures as $signature) {
                 $isSigned = hash_equals($expected, $signature) || $isSigned;
@@ -58,6 +58,7 @@ final class Webhooks
         if (!$isSigned) {
             throw new \UnexpectedValueException('no signature is of this body by these secrets');
         }
-        return json_decode($body, true) ?? throw new \UnexpectedValueException('the body is signed, but is no event');
+        $event = json_decode($body, true);
+        return is_array($event) ? $event : throw new \UnexpectedValueException('the body is signed, but is no event');
     }
 }

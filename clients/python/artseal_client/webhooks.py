@@ -38,11 +38,11 @@ def verify_webhook(
         raise WebhookError("webhook-timestamp must be Unix time in whole seconds.")
     if not abs(int(time.time() if now is None else now) - int(timestamp)) <= tolerance:
         raise WebhookError(f"webhook-timestamp is more than {tolerance} seconds from the clock of this machine.")
-    message = f"{webhook_id}.{timestamp}.".encode() + body
+    message = f"{webhook_id}.{timestamp}.".encode(errors="replace") + body
     expected = [b"v1," + base64.b64encode(hmac.digest(key, message, "sha256")) for key in keys]
     for signature in signatures.split(" ")[:_SIGNATURES_MAX]:
         for one in expected:
-            if hmac.compare_digest(one, signature.encode()):
+            if hmac.compare_digest(one, signature.encode(errors="replace")):
                 return _event(body)
     raise WebhookError("No signature in webhook-signature is of this body by this secret.")
 

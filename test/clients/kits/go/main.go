@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"os"
@@ -110,6 +111,8 @@ func call(s step, client *artseal.Client) (any, error) {
 		return client.CreateWebhook(ctx, artseal.WebhookRequest{URL: s.URL, EventTypes: &s.EventTypes})
 	case "editWebhook":
 		return client.UpdateWebhook(ctx, s.WebhookID, artseal.WebhookChange{Status: &s.Status})
+	case "print":
+		return fmt.Sprintf("%v %+v %#v %s", client, client, client, client), nil
 	case "removeWebhook":
 		return client.DeleteWebhook(ctx, s.WebhookID)
 	}
@@ -147,10 +150,8 @@ func main() {
 				"code": failure.Code, "message": failure.Message, "status": failure.Status,
 				"requestId": failure.RequestID, "help": failure.Help,
 			}})
-		case s.Step == "webhook":
-			output.Encode(map[string]any{"ok": false, "error": map[string]any{"message": err.Error()}})
 		default:
-			panic(err)
+			output.Encode(map[string]any{"ok": false, "error": map[string]any{"code": "ARGUMENT", "message": err.Error()}})
 		}
 	}
 }

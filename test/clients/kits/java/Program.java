@@ -89,6 +89,8 @@ public final class Program {
       case "editWebhook":
         WebhookStatus status = WebhookStatus.valueOf(step.get("status").asText());
         return client.updateWebhook(webhookId, WebhookChange.builder().status(status).build());
+      case "print":
+        return client.toString();
       case "removeWebhook":
         return client.deleteWebhook(webhookId);
       default:
@@ -118,6 +120,8 @@ public final class Program {
     try {
       ArtsealClient client = clients.computeIfAbsent(step.get("client"), Program::newClient);
       return Map.of("ok", true, "result", call(step, client));
+    } catch (IllegalArgumentException error) {
+      return failed("ARGUMENT", error.getMessage(), 0, null, null);
     } catch (ArtsealException error) {
       return failed(error.code, error.getMessage(), error.status, error.requestId, error.help);
     }

@@ -70,7 +70,8 @@ while (($line = fgets(STDIN)) !== false) {
             $printed = ['ok' => true, 'result' => verify($step)];
         } else {
             $client = $clients[json_encode($step['client'])] ??= newClient($step['client']);
-            $printed = ['ok' => true, 'result' => call($step, $client)];
+            $result = $step['step'] === 'print' ? print_r($client, true) : call($step, $client);
+            $printed = ['ok' => true, 'result' => $result];
         }
     } catch (ApiException $error) {
         $printed = ['ok' => false, 'error' => [
@@ -80,6 +81,8 @@ while (($line = fgets(STDIN)) !== false) {
             'requestId' => $error->requestId,
             'help' => $error->help,
         ]];
+    } catch (InvalidArgumentException $error) {
+        $printed = ['ok' => false, 'error' => ['code' => 'ARGUMENT', 'message' => $error->getMessage()]];
     } catch (UnexpectedValueException $error) {
         $printed = ['ok' => false, 'error' => ['code' => 'WEBHOOK', 'message' => $error->getMessage()]];
     }

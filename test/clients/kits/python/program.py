@@ -52,6 +52,7 @@ steps: dict[str, Callable[[Artseal, dict[str, Any]], Any]] = {
         values["webhookId"], body=WebhookChange(status=values["status"])
     ),
     "removeWebhook": lambda client, values: client.delete_webhook(values["webhookId"]),
+    "print": lambda client, _: repr(client),
     "webhook": lambda _, values: verify_webhook(
         values["headers"], values["body"].encode(), values["secrets"], now=values["nowS"]
     ),
@@ -66,7 +67,9 @@ def result_of(step: str, access: dict[str, Any] | None, values: dict[str, Any]) 
     except ArtsealError as error:
         fields = ("code", "message", "status", "help")
         return {"ok": False, "error": {name: getattr(error, name) for name in fields} | {"requestId": error.request_id}}
-    except WebhookError as error:
+    except ValueError as error:
+        if not isinstance(error, WebhookError):
+            return {"ok": False, "error": {"code": "ARGUMENT", "message": str(error)}}
         return {"ok": False, "error": {"message": str(error)}}
     return {"ok": True, "result": result.to_dict() if hasattr(result, "to_dict") else result}
 

@@ -2,6 +2,7 @@
  * Makes the calls of the test plan with @artseal/client: reads a JSON object a line, and prints the result of each.
  */
 import { createInterface } from 'node:readline';
+import { inspect } from 'node:util';
 import {
   ArtsealError,
   type Client,
@@ -61,6 +62,7 @@ const steps: Readonly<Record<string, (client: Client, values: Values) => Promise
   addWebhook: (client, { url, eventTypes }) => client.createWebhook({ body: { url, eventTypes } }),
   editWebhook: (client, { webhookId, status }) => client.updateWebhook({ webhookId, body: { status } }),
   removeWebhook: (client, { webhookId }) => client.deleteWebhook({ webhookId }),
+  print: async (client) => inspect(client, { depth: null, showHidden: true }),
   webhook: async (_, { secrets, headers, body, nowS }) =>
     verifyWebhook({ headers, body, secret: secrets, nowMs: nowS * 1000 }),
   evidence: async (_, { bundle, vkey }) => verifyEvidence(bundle, vkey),
@@ -75,8 +77,12 @@ for await (const line of createInterface({ input: process.stdin })) {
   } catch (error) {
     const isKnown =
       error instanceof ArtsealError || error instanceof WebhookError || error instanceof EvidenceError;
-    if (!isKnown) throw error;
-    response = { ok: false, error: { ...error, message: error.message } };
+    const isArgument = error instanceof TypeError;
+    if (!isKnown && !isArgument) throw error;
+    response = {
+      ok: false,
+      error: { ...(isArgument ? { code: 'ARGUMENT' } : error), message: error.message },
+    };
   }
   process.stdout.write(`${JSON.stringify(response)}\n`);
 }

@@ -32,6 +32,7 @@ public final class ArtsealClient extends ArtsealOperations {
   private static final Duration CLOCK_OFFSET_MAX = Duration.ofHours(24);
   private static final int FIRST_PAUSE_MS = 250;
   private static final Set<Integer> TEMPORARY = Set.of(0, 429, 500, 502, 503, 504);
+  private static final Pattern EMPTY_PART = Pattern.compile("/\\.{0,2}(/|$)");
   private static final String THIS_MACHINE = "localhost|127\\.[0-9.]+|\\[::1]";
   private static final Pattern HELP = Pattern.compile("<([^>]*)>\\s*;\\s*rel=\"?help\"?");
   static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.READ_UNKNOWN_ENUM_VALUES_AS_NULL);
@@ -146,6 +147,12 @@ public final class ArtsealClient extends ArtsealOperations {
   @Override
   <T> T call(String method, String path, List<Object> query, Object body, String idempotencyKey, Class<T> type) {
     long deadline = System.nanoTime() + options.timeout.toNanos();
+    if (EMPTY_PART.matcher(path).find()) {
+      throw new IllegalArgumentException(path + " has a part that is empty, . or ..");
+    }
+    if (idempotencyKey != null && !idempotencyKey.matches("[!-~]{1,255}")) {
+      throw new IllegalArgumentException("idempotencyKey must be 1 to 255 visible ASCII characters");
+    }
     StringBuilder target = new StringBuilder(path);
     for (int place = 0; place < query.size(); place += 2) {
       if (query.get(place + 1) == null) continue;
@@ -260,6 +267,7 @@ public final class ArtsealClient extends ArtsealOperations {
    * network that sets the clock could send a signed request much later.
    */
   private boolean setClock(HttpResponse<byte[]> response) {
+    if (!base.getScheme().equals("https") && !base.getHost().matches(THIS_MACHINE)) return false;
     try {
       String date = response.headers().firstValue("Date").orElse("");
       Instant server = DateTimeFormatter.RFC_1123_DATE_TIME.parse(date, Instant::from);
@@ -267,7 +275,6 @@ public final class ArtsealClient extends ArtsealOperations {
       if (offset.abs().compareTo(CLOCK_OFFSET_MAX) > 0) return false;
       clockOffset = offset;
       return true;
-    if (!base.getScheme().equals("https") && !base.getHost().matches(THIS_MACHINE)) return false;
     } catch (DateTimeException error) {
       return false;
     }
