@@ -240,7 +240,7 @@ function hintsOf(code: string | undefined, response: string, parts: Parts): HTML
   const isSame = readPasted(response) === parts.join('');
   const cause = isSame
     ? 'The server expected the same message that this page signed. So the secret is wrong, or the key is not valid here.'
-    : 'The server got another request than this page sent. Something in between changed it.';
+    : 'The request changed between this page and the server, for example in a proxy.';
   return [element('p', element('b', cause)), general];
 }
 

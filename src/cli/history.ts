@@ -75,7 +75,7 @@ export const requests: Command = {
   summary: 'list the last calls that the running server answered or rejected',
   details: [
     'Lists the newest first: when it ended, HTTP status, error code, duration, API, caller, operation and request id.',
-    'The server keeps the last 10,000 calls in memory, without headers and bodies; a restart forgets them.',
+    'The server keeps at most 10,000 calls in memory, without headers and bodies; a restart forgets them.',
     '--platform    lists the calls of one platform or internal system. A ? after the name: the call claims a key of the',
     '              platform, but was rejected before the server verified its signature.',
     '--api         lists the calls of the public API, of the internal API, or of the admin socket.',

@@ -22,7 +22,7 @@ export const listen: Command = {
   details: [
     'Reads the event feed with the credentials that sign uses, so it needs no webhook endpoint and no address that others reach.',
     'Each event is sent once, as webhooks are, to an http:// URL of this machine or any https:// URL. Ctrl+C ends it.',
-    'The secret that it prints verifies what arrives. It is made of the API secret, and stays the same.',
+    'The secret that it prints verifies what arrives. It is derived from the API secret, and changes only with it.',
     '--after  begins after the event with this sequence; by default, with the next event.',
   ],
   run: async (words, { env, print, printError }) => {

@@ -50,9 +50,9 @@ export const clock: CommandGroup = {
 const advance: Action = {
   usage: 'sandbox advance DURATION [--reason TEXT] [--json]',
   details: [
-    'Advances the clock of a sandbox by a DURATION such as 90m, 12h or 7d, for good: up to 3650d in all. Holds lapse, retries come',
-    'due, months end and retention ends by it, and it goes on from there, after a restart too. Filings, the evidence log, signatures,',
-    'keys, tokens, TLS and the audit log keep the real time. Only with the simulated payment provider.',
+    'Advances the clock of a sandbox by a DURATION such as 90m, 12h or 7d, for good: up to 3650d in all. Holds, retries, months and',
+    'retention follow this clock. It runs on from there, also after a restart. Filings, the evidence log, signatures, keys, tokens,',
+    'TLS and the audit log keep the real time. It needs the simulated payment provider.',
   ],
   ...calls(async ({ words, client, reason, show }) => {
     const duration = words.required('DURATION');

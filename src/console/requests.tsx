@@ -72,7 +72,7 @@ export function RequestsView({
         caption="Requests"
         again={`${shown} ${api} ${round}`}
         columns={columns}
-        empty="The server has no such call. It keeps the last 10,000 in memory; a restart forgets them."
+        empty="The server has no such call. It keeps at most 10,000 in memory; a restart forgets them."
         items="requests"
         read={(page) =>
           admin.listRequests({

@@ -2835,8 +2835,8 @@ export const AdminService: GenService<{
   },
   /**
    * Lists calls that ended, newest first: those of platforms, of internal systems and of commands, including calls that were
-   * rejected. The running server keeps the last 10,000 calls in memory; a restart forgets them. If there are more, those of the
-   * caller that has most calls are dropped first. Health probes are not listed.
+   * rejected. The running server keeps at most 10,000 calls in memory; a restart forgets them. If there are more, it drops the oldest
+   * calls of the callers that have most. Health probes are not listed.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.ListRequests

@@ -943,7 +943,7 @@ export const MaintenanceService: GenService<{
     output: typeof AcceptClockResponseSchema;
   },
   /**
-   * Advances the clock of a sandbox for good: holds lapse, retries come due, months end and retention ends by it. Filings, the
+   * Advances the clock of a sandbox for good. Holds, retries, months and retention follow this clock. Filings, the
    * evidence log, signatures, credentials and the audit log keep the real time. It never goes back. A repeated call advances it
    * again, unless it has the same Idempotency-Key.
    * Reasons: VALIDATION_FAILED, PERMISSION_DENIED unless the deployment is a sandbox with the simulated payment provider.

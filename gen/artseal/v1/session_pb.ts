@@ -126,8 +126,8 @@ export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PUR
   messageDesc(file_artseal_v1_session, 5);
 
 /**
- * Describes the token of a call, and exchanges one-time links for sessions of the console. Every method takes any valid token,
- * whatever its scopes.
+ * Describes the token of a call, and exchanges one-time links for sessions of the console. No method needs a scope: CreateSession
+ * needs the token of a console link, EndSession that of a session.
  *
  * @generated from service artseal.v1.SessionService
  */
