@@ -208,6 +208,16 @@ test('the log is one JSON line a call', { skip }, async () => {
   for (const line of lines) assert.equal(JSON.parse(line).status, 200);
 });
 
+test('a call is found by its request id, and the clock of the sandbox is advanced', { skip }, async () => {
+  await done('artseal-admin call GET /api/v1/filing');
+  const newest = await done('artseal-admin requests --api PUBLIC --limit 1 --json');
+  const { requestId, caller } = JSON.parse(newest);
+  const commands = commandsOf('Last calls').replace('ID', requestId).replace('Gallery One', caller);
+  assert.match(await done(commands), new RegExp(` 200 .* ${requestId}\n$`));
+  assert.match(await done(commandsOf('Sandbox', 2)), /^sandbox clock /);
+  assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
+});
+
 test('only its group can use a Unix socket of the internal API', { skip }, async () => {
   await done('echo ARTSEAL_INTERNAL_ADDR=unix:/run/artseal/internal.sock >>/etc/artseal/artseal.env');
   await done('systemctl restart artseal; useradd other; useradd --groups artseal-internal member');
