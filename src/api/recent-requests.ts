@@ -35,6 +35,22 @@ export interface RequestFilter {
 /** The most calls that are kept, and how many of them are left when there are more: to drop a thousand at once costs less. */
 export const recentRequestsMax = { kept: 10_000, left: 9_000 } as const;
 
+type Entry = { -readonly [Member in keyof RecentRequest]: RecentRequest[Member] };
+
+const newEntry = (): Entry => ({
+  nth: 0,
+  requestId: '',
+  // Fractions, so that V8 gives these members a place for such numbers from the start.
+  endedAtMs: 0.5,
+  caller: undefined,
+  isAuthenticated: false,
+  listener: 'public',
+  operation: undefined,
+  status: 0,
+  reason: undefined,
+  durationMs: 0.5,
+});
+
 /** The last calls of all listeners, in memory only. */
 export type RecentRequests = ReturnType<typeof createRecentRequests>;
 
@@ -44,22 +60,22 @@ export type RecentRequests = ReturnType<typeof createRecentRequests>;
  */
 export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<Clock, 'nowMs'>) {
   /** Oldest first. */
-  const groups = new Map<string, RecentRequest[]>();
+  const groups = new Map<string, Entry[]>();
+  /** Entries without a call, to be used again. New ones would outlive the young heap, which makes it large and its collection slow. */
+  const free = Array.from({ length: recentRequestsMax.kept }, newEntry);
   let count = 0;
-  let kept = 0;
 
   /** Shortens the longest groups to the same length, so that `left` calls are left. */
   function drop(): void {
     const byLength = [...groups].toSorted(([, one], [, other]) => one.length - other.length);
-    let free: number = recentRequestsMax.left;
+    let left: number = recentRequestsMax.left;
     let groupsToCome = groups.size;
     for (const [name, requests] of byLength) {
-      requests.splice(0, requests.length - Math.floor(free / groupsToCome));
+      free.push(...requests.splice(0, requests.length - Math.floor(left / groupsToCome)));
       if (requests.length === 0) groups.delete(name);
-      free -= requests.length;
+      left -= requests.length;
       groupsToCome -= 1;
     }
-    kept = recentRequestsMax.left - free;
   }
 
   return {
@@ -69,25 +85,24 @@ export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<
       const claimed = claimedKey === undefined ? undefined : store.findKey(claimedKey)?.caller;
       // No name begins with a control character.
       const group = caller ?? `\0${claimed ?? ''}`;
+      if (free.length === 0) drop();
       const requests = groups.get(group) ?? [];
       if (requests.length === 0) groups.set(group, requests);
       count += 1;
       // Reading a character joins the pieces that an id is made of, which take five times the memory.
       requestId.charCodeAt(0);
-      requests.push({
-        nth: count,
-        requestId,
-        endedAtMs: clock.nowMs(),
-        caller: caller ?? claimed,
-        isAuthenticated: caller !== undefined,
-        listener,
-        operation,
-        status,
-        reason: apiError?.reason,
-        durationMs: Math.round(elapsedMs * 10) / 10,
-      });
-      kept += 1;
-      if (kept > recentRequestsMax.kept) drop();
+      const entry = free.pop() ?? newEntry();
+      entry.nth = count;
+      entry.requestId = requestId;
+      entry.endedAtMs = clock.nowMs();
+      entry.caller = caller ?? claimed;
+      entry.isAuthenticated = caller !== undefined;
+      entry.listener = listener;
+      entry.operation = operation;
+      entry.status = status;
+      entry.reason = apiError?.reason;
+      entry.durationMs = Math.round(elapsedMs * 10) / 10;
+      requests.push(entry);
     },
     /** Lists the selected calls, newest first. */
     list: ({ caller, requestId, listener, isFailed }: RequestFilter, { from, size }: PageQuery) => {
@@ -99,7 +114,10 @@ export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<
         (!isFailed || request.reason !== undefined);
       const found = [...groups.values()].flatMap((requests) => requests.filter(isSelected));
       found.sort((one, other) => other.nth - one.nth);
-      const page: Page<RecentRequest> = { items: found.slice(0, size), next: found[size]?.nth };
+      const page: Page<RecentRequest> = {
+        items: found.slice(0, size).map((request) => ({ ...request })),
+        next: found[size]?.nth,
+      };
       return page;
     },
   };

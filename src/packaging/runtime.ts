@@ -13,11 +13,11 @@ export const runtimeFlags = [
 ] as const;
 
 /**
- * Collects the old heap each time that it has doubled. By default Node lets it grow to several times its size, although
+ * Collects the old heap each time that it has grown by 70 percent. By default Node lets it grow to several times its size, although
  * most of what calls leave there is garbage. Call it after the start: objects of loaded modules stay.
  */
 export function keepHeapSmall(): void {
-  setFlagsFromString('--heap-growing-percent=100');
+  setFlagsFromString('--heap-growing-percent=70');
 }
 
 /**
