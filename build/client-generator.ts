@@ -1,33 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { parse, stringify } from 'yaml';
-import { projectFolder } from './project.ts';
+import { stringify } from 'yaml';
+import { type Part, readOpenApi } from './openapi.ts';
 
 /** Runs a command. Resolves with its output; rejects with its errors if it fails. */
 export const run = promisify(execFile);
-
-/** The path of openapi.yaml. */
-export const openApiPath: string = join(projectFolder, 'openapi.yaml');
-
-/** A part of openapi.yaml: how an operation is called, and what it returns. */
-export interface DocumentedOperation {
-  readonly operationId: string;
-  responses: Record<string, { readonly content?: Readonly<Record<string, unknown>> }>;
-}
-
-/** openapi.yaml, as far as kits are generated from it. */
-export interface OpenApi {
-  readonly openapi: string;
-  readonly info: object;
-  readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>;
-  readonly components: { readonly schemas: object; readonly parameters: object };
-}
-
-/** Reads openapi.yaml. */
-export const readOpenApi = (): OpenApi => parse(readFileSync(openApiPath, 'utf8'));
 
 /**
  * Writes openapi.yaml with the responses of success alone into a folder, and returns its path. For kits that throw errors
@@ -35,7 +15,7 @@ export const readOpenApi = (): OpenApi => parse(readFileSync(openApiPath, 'utf8'
  */
 export function writeSuccessDocument(folder: string): string {
   const document = readOpenApi();
-  for (const operation of Object.values(document.paths).flatMap(Object.values<DocumentedOperation>)) {
+  for (const operation of Object.values<Part>(document.paths).flatMap(Object.values<Part>)) {
     const responses = Object.entries(operation.responses).filter(([status]) => status.startsWith('2'));
     operation.responses = Object.fromEntries(responses);
   }

@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { parse } from 'yaml';
 import { collectionFile } from '../src/http/rest/docs/guides.ts';
+import { type Part, readOpenApi, resolved } from './openapi.ts';
 import { projectFolder } from './project.ts';
 
 /**
@@ -9,21 +9,11 @@ import { projectFolder } from './project.ts';
  * docs/site, or the folder that is given. Its script signs each request.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: parts of the document have every shape.
-type Part = any;
-
-const document: Part = parse(readFileSync(join(projectFolder, 'openapi.yaml'), 'utf8'));
-
-/** The part that a reference refers to, or the part itself. */
-function resolved(part: Part): Part {
-  if (part?.$ref === undefined) return part;
-  const names: string[] = part.$ref.slice(2).split('/');
-  return names.reduce((found, name) => found[name], document);
-}
+const document = readOpenApi();
 
 function exampleOf(part: Part): unknown {
   const { example, examples = {} } = part;
-  return example ?? resolved(Object.values(examples)[0])?.value;
+  return example ?? resolved(document, Object.values(examples)[0])?.value;
 }
 
 /**
@@ -70,9 +60,9 @@ const bodyText = (example: unknown): string =>
 
 /** The request of an operation, with the example of the document as its body. */
 function requestOf({ path, method, operation }: { path: string; method: string; operation: Part }) {
-  const parameters: Part[] = (operation.parameters ?? []).map(resolved);
+  const parameters: Part[] = (operation.parameters ?? []).map((part: Part) => resolved(document, part));
   for (const { name, ...parameter } of parameters.filter((one) => one.in === 'path'))
-    variables.set(name, exampleOf(parameter) ?? exampleOf(resolved(parameter.schema)) ?? '');
+    variables.set(name, exampleOf(parameter) ?? exampleOf(resolved(document, parameter.schema)) ?? '');
   const optional = (place: string) =>
     parameters
       .filter((one) => one.in === place)

@@ -3,8 +3,8 @@ import { basename, join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import scalar from '@scalar/fastify-api-reference';
 import fastify from 'fastify';
-import { parse } from 'yaml';
 import { referenceFile, scalarFile, scalarVersion } from '../src/http/rest/docs/reference.ts';
+import { readOpenApi } from './openapi.ts';
 import { projectFolder } from './project.ts';
 
 /**
@@ -19,7 +19,7 @@ const installed = JSON.parse(
 if (installed !== scalarVersion)
   throw new Error(`Scalar ${installed} is installed: set scalarVersion in src/http/rest/docs/reference.ts.`);
 
-const document = parse(readFileSync(join(projectFolder, 'openapi.yaml'), 'utf8'), { maxAliasCount: -1 });
+const document = readOpenApi();
 // Scalar would ask for credentials, which it cannot sign with.
 delete document.security;
 delete document.components.securitySchemes;

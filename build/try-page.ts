@@ -1,18 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse } from 'yaml';
+import { type Part, readOpenApi, resolved } from './openapi.ts';
 import { projectFolder } from './project.ts';
 import { writePage } from './self-contained-page.ts';
 import type { Operation } from './try-page/signing.ts';
 
 // Writes the page that signs and sends calls into docs/try.html, or into the file that is named.
 
-// biome-ignore lint/suspicious/noExplicitAny: check:openapi validates the document.
-type Json = any;
-
-const document: Json = parse(readFileSync(join(projectFolder, 'openapi.yaml'), 'utf8'));
-const operations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
-  Object.entries<Json>(item).map(([method, operation]) => operationOf(method, path, operation)),
+const document = readOpenApi();
+const operations = Object.entries<Part>(document.paths).flatMap(([path, item]) =>
+  Object.entries<Part>(item).map(([method, operation]) => operationOf(method, path, operation)),
 );
 await writePage(
   {
@@ -26,22 +22,19 @@ await writePage(
   process.argv[2] ?? join(projectFolder, 'docs', 'try.html'),
 );
 
-function operationOf(method: string, path: string, operation: Json): Operation {
+function operationOf(method: string, path: string, operation: Part): Operation {
   const { operationId: id, summary, tags, security, parameters = [], requestBody } = operation;
-  const examples = Object.values<Json>(requestBody?.content['application/json'].examples ?? {});
+  const examples = Object.values<Part>(requestBody?.content['application/json'].examples ?? {});
   return {
     ...{ id, method: method.toUpperCase(), path, summary, tag: tags[0], isSigned: security?.length !== 0 },
-    parameters: parameters.map(resolved).map((parameter: Json) => {
-      const { name, in: place, required, description, example = '' } = parameter;
+    parameters: parameters.map((parameter: Part) => {
+      const { name, in: place, required, description, example = '' } = resolved(document, parameter);
       const [sentence = ''] = description.replaceAll('`', '').split(/(?<=\.)\s/);
       return { name, in: place, required, description: sentence, example: String(example) };
     }),
-    examples: examples.map(resolved).map(({ summary: name, value }) => ({ name, value })),
+    examples: examples.map((example) => {
+      const { summary: name, value } = resolved(document, example);
+      return { name, value };
+    }),
   };
-}
-
-/** What a reference into the document leads to; any other value is returned as it is. */
-function resolved(value: Json): Json {
-  const names: string[] | undefined = value.$ref?.slice('#/'.length).split('/');
-  return names === undefined ? value : resolved(names.reduce((part, name) => part[name], document));
 }

@@ -1,8 +1,9 @@
 import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build as bundle } from 'esbuild';
-import { buildFolder, openApiPath, readOpenApi, run } from '../../build/client-generator.ts';
+import { buildFolder, run } from '../../build/client-generator.ts';
 import { licenceTexts } from '../../build/licenses.ts';
+import { openApiPath, type Part, readOpenApi } from '../../build/openapi.ts';
 
 const folder = import.meta.dirname;
 const sources = join(folder, 'src');
@@ -38,8 +39,8 @@ export async function build(outputFolder: string): Promise<string> {
 
 /** A module with the method and path of each operation, and whether it returns JSON or text. */
 function routesModule(): string {
-  const routes = Object.entries(readOpenApi().paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { operationId, responses }]) => {
+  const routes = Object.entries<Part>(readOpenApi().paths).flatMap(([path, methods]) =>
+    Object.entries<Part>(methods).map(([method, { operationId, responses }]) => {
       const kind = responses[200]?.content?.['application/json'] === undefined ? 'text' : 'json';
       return [operationId, [method.toUpperCase(), path, kind]] as const;
     }),

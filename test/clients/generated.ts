@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { generate, openApiPath } from '../../build/client-generator.ts';
+import { generate } from '../../build/client-generator.ts';
+import { openApiPath } from '../../build/openapi.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertSale } from './client-program.ts';
