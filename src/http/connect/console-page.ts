@@ -3,6 +3,7 @@ import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { inPieces } from '../listen/http1-server.ts';
 import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
+import { filePageHeaders } from '../listen/page-headers.ts';
 import { sendError } from './errors.ts';
 
 /** Responds to a request for the console. Returns false for any other request. */
@@ -16,24 +17,15 @@ export type ConsolePage = (
 const path = '/console';
 const methods = ['GET', 'HEAD'];
 
-/** The policy that the page states itself. It lacks what only a header can say: that no other page may frame it. */
-const ownPolicy = /<meta http-equiv="Content-Security-Policy" content="([^"]+)"/;
-
 /**
  * Serves the HTML of the console at /console. It needs no token, because it holds no secret: the page calls the RPCs with the token
  * that the operator gives it. Throws if the page states no Content-Security-Policy.
  */
 export function createConsolePage(html: Uint8Array): ConsolePage {
-  const policy = ownPolicy.exec(new TextDecoder().decode(html))?.[1];
-  if (policy === undefined) throw new Error('The console states no Content-Security-Policy.');
   const headers = {
-    'Content-Type': 'text/html; charset=utf-8',
+    ...filePageHeaders(html),
     'Content-Length': String(html.length),
-    'Cache-Control': 'no-cache',
-    'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
     'Cross-Origin-Opener-Policy': 'same-origin',
-    'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
   };
 
   return (request, response, event, open) => {

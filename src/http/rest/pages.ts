@@ -1,14 +1,11 @@
-import { codeBlock, escaped, type Page, pageResponse } from './docs/layout.ts';
+import { filePageHeaders } from '../listen/page-headers.ts';
+import { codeBlock, escaped, type Page } from './docs/layout.ts';
 import type { HttpResponse } from './http-message.ts';
-
-/** A page of one file states its policy itself, so that it also applies to a copy on disk. */
-const ownPolicy = /<meta http-equiv="Content-Security-Policy" content="([^"]+)"/;
 
 /** Returns the responder of a page of one file. Throws if the page states no Content-Security-Policy. */
 export function createFilePage(html: Buffer): () => HttpResponse {
-  const policy = ownPolicy.exec(html.toString())?.[1];
-  if (policy === undefined) throw new Error('A page in docs/ states no Content-Security-Policy.');
-  return () => pageResponse(html, policy);
+  const headers = filePageHeaders(html);
+  return () => ({ status: 200, headers: { ...headers }, body: html });
 }
 
 /** The page about the evidence log: the keys that verify it, and its newest checkpoint if there is one. */

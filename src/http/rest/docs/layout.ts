@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { pageHeaders } from '../../listen/page-headers.ts';
 import type { HttpResponse } from '../http-message.ts';
 import { type Guide, guides, guidesFor, isTranslationOf } from './guides.ts';
 
@@ -32,10 +33,8 @@ export function createLayout(read: ReadFile): Layout {
   return (page) => {
     style ??= read('docs/site/style.css').toString();
     const policy = page.application?.policy ?? `style-src 'sha256-${hash('sha256', style, 'base64')}'`;
-    return pageResponse(
-      htmlOf(page, style),
-      `default-src 'none'; ${policy}; base-uri 'none'; form-action 'none'`,
-    );
+    const headers = pageHeaders(`default-src 'none'; ${policy}; base-uri 'none'; form-action 'none'`);
+    return { status: 200, headers, body: htmlOf(page, style) };
   };
 }
 
@@ -130,22 +129,6 @@ function sectionList(sections: readonly Section[]): string {
 <h2 id="sections" lang="en">On this page</h2>
 <ul>\n${items.join('\n')}\n</ul>
 </nav>`;
-}
-
-/** A response with a page and its Content-Security-Policy. */
-export function pageResponse(body: string | Uint8Array, policy: string): HttpResponse {
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': 'text/html; charset=utf-8',
-      // Clickjacking: another site could frame the page and cover parts of it.
-      'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
-      'X-Content-Type-Options': 'nosniff',
-      'Referrer-Policy': 'no-referrer',
-      'Cache-Control': 'no-cache',
-    },
-    body,
-  };
 }
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
