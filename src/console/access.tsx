@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import {
   AdminService,
   type AuditEntry,
@@ -11,12 +10,10 @@ import {
 import { Actions, type Change } from './action.tsx';
 import { word } from './format.ts';
 import { useSession } from './session.ts';
-import { Badge, type Column, PagedTable, Secret, Time, Title } from './ui.tsx';
-
-const scopes = ['READ', 'FILE', 'ESCROW', 'WEBHOOK', 'LINK', 'OPERATE'] as const;
+import { Badge, type Column, PagedTable, Secret, Time, Title, useRound } from './ui.tsx';
 
 /** What each scope allows. */
-const scopeTexts: Readonly<Record<(typeof scopes)[number], string>> = {
+const scopeTexts = {
   READ: 'read: filings, provenance, orders, events and webhooks',
   FILE: 'file: file artworks',
   ESCROW: 'escrow: open, release and refund orders',
@@ -24,13 +21,13 @@ const scopeTexts: Readonly<Record<(typeof scopes)[number], string>> = {
   LINK: 'link: create and revoke public links to evidence',
   OPERATE: 'operate: everything that operators do',
 };
+const scopes = Object.keys(scopeTexts) as (keyof typeof scopeTexts)[];
 
 /** The tokens of internal systems. */
 export function TokensView() {
   const { client, tokenId: ownId } = useSession();
   const admin = client(AdminService);
-  const [round, setRound] = useState(0);
-  const again = () => setRound((last) => last + 1);
+  const { round, again } = useRound();
   const create: Change = {
     label: 'Create token',
     title: 'Create a token',
@@ -124,8 +121,7 @@ const providerIds = (text: string): Record<string, string> =>
 /** The registered buyers and sellers. */
 export function PartiesView() {
   const admin = useSession().client(AdminService);
-  const [round, setRound] = useState(0);
-  const again = () => setRound((last) => last + 1);
+  const { round, again } = useRound();
   const add: Change = {
     label: 'Add party',
     title: 'Add a buyer or seller',

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { AdminService, type RequestEntry, RequestEntry_Api } from '../../gen/artseal/v1/admin_pb.ts';
 import { count, link, word } from './format.ts';
 import { useSession } from './session.ts';
-import { type Column, Filter, PagedTable, Refresh, Time, Title } from './ui.tsx';
+import { type Column, Filter, PagedTable, Refresh, Time, Title, useRound } from './ui.tsx';
 
 const columns: readonly Column<RequestEntry>[] = [
   ['Ended', ({ at }) => <Time at={at} />],
@@ -42,10 +42,10 @@ export function RequestsView({
   const admin = useSession().client(AdminService);
   const [shown, setShown] = useState('');
   const [api, setApi] = useState('');
-  const [round, setRound] = useState(0);
+  const { round, again } = useRound();
   return (
     <>
-      <Title actions={<Refresh of="Requests" again={() => setRound((last) => last + 1)} />}>
+      <Title actions={<Refresh of="Requests" again={again} />}>
         {platform === '' ? 'Requests' : `Requests of ${platform}`}
       </Title>
       {requestId + platform !== '' && <a href={link('requests')}>All requests</a>}

@@ -14,7 +14,7 @@ interface Loaded<T> {
 /** Reads something when the component is shown and whenever `key` changes. The result of an older read is ignored. */
 export function useLoad<T>(read: () => Promise<T>, key: string): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'> & { readonly key: string }>();
-  const [round, setRound] = useState(0);
+  const { round, again: reload } = useRound();
   useEffect(() => {
     let isCurrent = true;
     const show = (result: { data?: T; problem?: Problem }) => {
@@ -29,10 +29,16 @@ export function useLoad<T>(read: () => Promise<T>, key: string): Loaded<T> {
       isCurrent = false;
     };
   }, [key, round]);
-  const reload = useCallback(() => setRound((last) => last + 1), []);
   if (state === undefined || state.key !== key)
     return { data: undefined, problem: undefined, isLoading: true, reload };
   return { ...state, reload };
+}
+
+/** A number that counts how often `again` was called. A list takes it, as a text, as what it is read again for. */
+export function useRound(): { readonly round: number; readonly again: () => void } {
+  const [round, setRound] = useState(0);
+  const again = useCallback(() => setRound((last) => last + 1), []);
+  return { round, again };
 }
 
 /** Shows what was read, the error, or that it is being read. */

@@ -22,6 +22,7 @@ import {
   Time,
   Title,
   useLoad,
+  useRound,
 } from './ui.tsx';
 
 const columns: readonly Column<Webhook>[] = [
@@ -155,8 +156,7 @@ function WebhookActions({ of: { webhookId, status, url }, done }: { of: Webhook;
 function Deliveries({ webhookId }: { webhookId: string }) {
   const { client } = useSession();
   const [status, setStatus] = useState('');
-  const [round, setRound] = useState(0);
-  const again = () => setRound((last) => last + 1);
+  const { round, again } = useRound();
   const redeliver = (sequence: bigint): Change => ({
     label: 'Redeliver',
     title: `Redeliver event ${sequence}?`,
