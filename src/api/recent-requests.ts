@@ -35,6 +35,7 @@ export interface RequestFilter {
 /** The most calls that are kept, and how many of them are left when there are more: to drop a thousand at once costs less. */
 export const recentRequestsMax = { kept: 10_000, left: 9_000 } as const;
 
+/** A call whose object is used again for a later one. */
 type Entry = { -readonly [Member in keyof RecentRequest]: RecentRequest[Member] };
 
 const newEntry = (): Entry => ({
@@ -61,8 +62,11 @@ export type RecentRequests = ReturnType<typeof createRecentRequests>;
 export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<Clock, 'nowMs'>) {
   /** Oldest first. */
   const groups = new Map<string, Entry[]>();
-  /** Entries without a call, to be used again. New ones would outlive the young heap, which makes it large and its collection slow. */
-  const free = Array.from({ length: recentRequestsMax.kept }, newEntry);
+  /**
+   * Entries without a call, to be used again. New ones would outlive the young heap, which makes it large and its collection slow.
+   * There is one more than calls are kept, because a call is added before others are dropped.
+   */
+  const free = Array.from({ length: recentRequestsMax.kept + 1 }, newEntry);
   let count = 0;
 
   /** Shortens the longest groups to the same length, so that `left` calls are left. */
@@ -85,7 +89,6 @@ export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<
       const claimed = claimedKey === undefined ? undefined : store.findKey(claimedKey)?.caller;
       // No name begins with a control character.
       const group = caller ?? `\0${claimed ?? ''}`;
-      if (free.length === 0) drop();
       const requests = groups.get(group) ?? [];
       if (requests.length === 0) groups.set(group, requests);
       count += 1;
@@ -103,6 +106,7 @@ export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<
       entry.reason = apiError?.reason;
       entry.durationMs = Math.round(elapsedMs * 10) / 10;
       requests.push(entry);
+      if (free.length === 0) drop();
     },
     /** Lists the selected calls, newest first. */
     list: ({ caller, requestId, listener, isFailed }: RequestFilter, { from, size }: PageQuery) => {
@@ -115,6 +119,7 @@ export function createRecentRequests(store: Pick<Store, 'findKey'>, clock: Pick<
       const found = [...groups.values()].flatMap((requests) => requests.filter(isSelected));
       found.sort((one, other) => other.nth - one.nth);
       const page: Page<RecentRequest> = {
+        // Copies: an entry may be used again before the response is made.
         items: found.slice(0, size).map((request) => ({ ...request })),
         next: found[size]?.nth,
       };

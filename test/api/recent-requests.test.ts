@@ -47,7 +47,7 @@ test('of two callers with many calls, the one with more loses its oldest calls f
   assert.deepEqual(['one', 'two', 'three'].map(countOf), [6_000, 10, kept - 6_010]);
   add(1, { caller: 'three' });
   const ofThree = kept - 6_009;
-  assert.deepEqual(['one', 'two', 'three'].map(countOf), [left - 9 - ofThree, 10, ofThree]);
+  assert.deepEqual(['one', 'two', 'three'].map(countOf), [left - 10 - ofThree, 10, ofThree]);
   const { items } = requests.list({ caller: 'one', isFailed: false }, wholeList);
   assert.deepEqual([items[0]?.nth, items.at(-1)?.nth], [6_000, 6_000 - items.length + 1]);
 });
