@@ -16,10 +16,7 @@ export const readOpenApi = (): Part => parse(readFileSync(openApiPath, 'utf8'), 
 /** Returns the part of a document that a reference refers to, or the part itself. */
 export function resolved(document: Part, part: Part): Part {
   const names: string[] | undefined = part?.$ref?.slice('#/'.length).split('/');
-  return names === undefined
-    ? part
-    : resolved(
-        document,
-        names.reduce((found, name) => found[name], document),
-      );
+  if (names === undefined) return part;
+  const target = names.reduce((found, name) => found[name], document);
+  return resolved(document, target);
 }
