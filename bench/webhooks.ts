@@ -114,9 +114,11 @@ async function measureLag(
     const answered = await fileAt(service, perS, filings);
     const arrivals = timesOf(await receivers.gather(filings * healthyOfEach));
     const { totalS } = cpuBetween(before, service.cpuTimes());
-    const lagsMs = arrivals.map(([no, atMs]) => atMs - (answered.get(no) ?? Number.NaN));
+    // The response may be read later than the receiver got the event.
+    const lagsMs = arrivals.map(([no, atMs]) => Math.max(0, atMs - (answered.get(no) ?? Number.NaN)));
     const lag = (share: number) => `${Math.round(percentile(lagsMs, share))} ms`;
-    const lagS = (newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()])) / 1_000;
+    const lastMs = newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()]);
+    const lagS = Math.max(0, lastMs) / 1_000;
     const columns = [
       `  ${title}, ${filings} events ${words}: ${lagsMs.length} deliveries`,
       `lag p50 ${lag(0.5)}, p99 ${lag(0.99)}`,

@@ -4,11 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { projectFolder } from '../support/artseal-command.ts';
-import { fileArtwork } from '../support/calls.ts';
+import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { installed } from '../support/installed.ts';
 import { startService } from '../support/service.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /**
@@ -60,9 +59,7 @@ test('they verify the evidence of a registry', { skip }, async (t) => {
   const service = await startService(t, { env: { ARTSEAL_TLOG_ORIGIN: 'registry.example/log' } });
   const platform = await service.platform();
   const filed = await fileArtwork(service, platform);
-  const target = `/api/v1/filing/${filed.json.filingNo}/evidence`;
-  const evidence = await send(service.publicUrl, platform, { method: 'GET', target });
-  const { leaf, proof } = evidence.json;
+  const { leaf, proof } = (await getEvidence(service, platform, filed.json.filingNo)).json;
   const [head = '', ...note] = String(proof).split('\n\n');
   const [, indexLine = '', ...hashes] = head.split('\n');
   const vkey = (await (await fetch(`${service.publicUrl}/log/vkey`)).text()).trim();

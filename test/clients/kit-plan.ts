@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { evidenceHash } from '../../src/domain/filing.ts';
-import { fileArtwork } from '../support/calls.ts';
+import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { sendEndlessly } from '../support/local-server.ts';
 import { escrowTerms } from '../support/samples.ts';
 import type { TestService } from '../support/service.ts';
@@ -326,8 +326,7 @@ async function verifiesWebhooks(_: TestContext, { program }: KitTest) {
 /** Optional: a kit without it says so. */
 async function verifiesEvidence(t: TestContext, { program, service, platform }: KitTest) {
   const { json: filed } = await fileArtwork(service, platform);
-  const target = `/api/v1/filing/${filed.filingNo}/evidence`;
-  const { text: bundle, json } = await send(service.publicUrl, platform, { method: 'GET', target });
+  const { text: bundle, json } = await getEvidence(service, platform, filed.filingNo);
   const keyOf = async (url: string) => (await fetch(`${url}/log/vkey`)).text();
   const vkey = await keyOf(service.publicUrl);
   const good = await program.run('evidence', { bundle, vkey });

@@ -101,8 +101,8 @@ test('a command waits for a server that stops and waits for its calls', async (t
   const stopped = service.stop();
   await eventually('the socket is closed', 60_000, () => !existsSync(join(dataDir, 'admin.sock')));
   await createKey({ ARTSEAL_DATA_DIR: dataDir });
-  assert.match(service.stderr(), /the connections that are still open are cut off/);
   assert.equal(await stopped, 0);
+  assert.match(service.stderr(), /the connections that are still open are cut off/);
 });
 
 test('a command gives up on a server that hangs while it starts', async (t) => {

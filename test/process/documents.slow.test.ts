@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { getEvidence } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { cloneProject } from '../support/project-copy.ts';
@@ -103,6 +104,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const signed = async (code: string) =>
     run([credentials, signing, code.replace('AS-2026-000001', filingNo)].join('\n'));
   assert.match(JSON.parse(await signed(file)).filingNo, /^AS-\d{4}-000002$/);
+  await getEvidence({ publicUrl: `http://${addresses.ARTSEAL_PUBLIC_ADDR}` }, ofSandbox, filingNo);
   await signed(fetchEvidence);
   assert.match(await run(verify), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);
   assert.equal(JSON.parse(await signed(open)).state, 'FROZEN');

@@ -89,7 +89,7 @@ async function databaseIsSound(dataDir: string, rejected: IssuedPlatform): Promi
     assert.equal(client.pragma('integrity_check', { simple: true }), 'ok');
     assert.deepEqual(client.pragma('foreign_key_check'), []);
     const counted = client
-      .prepare('SELECT name, calls FROM usage JOIN caller ON caller.id = caller_id')
+      .prepare('SELECT name, sum(calls) FROM usage JOIN caller ON caller.id = caller_id GROUP BY name')
       .raw();
     const filed = client.prepare(
       `SELECT name, count(*) + (name = ?) FROM filing JOIN caller ON caller.id = caller_id GROUP BY name`,

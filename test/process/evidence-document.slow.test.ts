@@ -6,13 +6,12 @@ import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { tokenOver } from '../evidence/verifier/attesting.ts';
 import type { SmallBundle } from '../evidence/verifier/small-log.ts';
-import { fileArtwork } from '../support/calls.ts';
+import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { exampleBundle, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { checkpointTextOf, noteKey } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startTimeStampAuthority } from '../support/time-stamp-authority.ts';
 
@@ -122,7 +121,7 @@ test('the program proves the bundle of a service', { skip }, async (t) => {
   const service = await startService(t);
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
-  const { json } = await send(service.publicUrl, platform, { target: `/api/v1/filing/${filingNo}/evidence` });
+  const { json } = await getEvidence(service, platform, filingNo);
   const vkey = (await (await fetch(`${service.publicUrl}/log/vkey`)).text()).trim();
   assert.match(
     await check(t, json, vkey),

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { verifyWebhook } from '../../clients/typescript/src/webhook.ts';
-import { askProvenance, fileArtwork, getEscrow, openEscrow } from '../support/calls.ts';
+import { askProvenance, fileArtwork, getEscrow, getEvidence, openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { serveIssued } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
@@ -60,7 +60,7 @@ async function startSandbox(t: TestContext) {
     findNothingWrong: async (filingNo: string): Promise<string> => {
       const vkey = (await (await fetch(`${service.publicUrl}/log/vkey`)).text()).trim();
       const bundle = join(temporaryFolder(t), 'bundle.json');
-      writeFileSync(bundle, JSON.stringify(await call(`/api/v1/filing/${filingNo}/evidence`)));
+      writeFileSync(bundle, (await getEvidence(service, platform, filingNo)).text);
       assert.match(await artseal(`verify ${bundle} --key ${vkey}`), /^VERIFIED|PROVEN/m);
       assert.doesNotMatch(await artseal('check'), /^fault/m);
       const audit = await runCommand(['log', 'audit', `${service.publicUrl}/log`, '--key', vkey], env);

@@ -3,14 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { fileArtwork } from '../support/calls.ts';
+import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { type Browser, type BrowserPage, startChromium } from '../support/chromium.ts';
 import { exampleBundle, exampleCheckpoint, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { checkpointTextOf, noteKey, witnessKey } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessInstalled('chromium');
@@ -246,6 +245,7 @@ test('the page works with keyboards, screen readers and narrow screens', { skip 
   await page.send('Emulation.setDeviceMetricsOverride', {
     ...{ width: 360, height: 740, deviceScaleFactor: 2, mobile: true },
   });
+  await page.until('innerWidth === 360');
   assert.equal(await page.value('document.documentElement.scrollWidth'), 360);
 });
 
@@ -255,8 +255,7 @@ test('served: /verify proves bundles of the service over plain HTTP, and request
   const service = await startService(fileScope);
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
-  const target = `/api/v1/filing/${filingNo}/evidence`;
-  const bundle = file('answered.json', (await send(service.publicUrl, platform, { target })).text);
+  const bundle = file('answered.json', (await getEvidence(service, platform, filingNo)).text);
   const vkey = file('answered.vkey', await (await fetch(`${service.publicUrl}/log/vkey`)).text());
 
   const url = `${service.publicUrl}/verify`;

@@ -87,7 +87,9 @@ test('evidence has cosignatures and a time stamp; without the required witnesses
   assert.ok(Number(rejected.headers['retry-after']) >= 1);
   assert.equal((await asked(second.publicUrl, filingNo)).status, 200);
   assert.equal(await (await fetch(`${second.publicUrl}/log/checkpoint`)).text(), checkpoint);
-  assert.match(second.stderr() + second.stdout(), /1 of 2 witnesses cosigned it, and 2 are required/);
+  await eventually('it is logged', timeoutMs, () =>
+    /1 of 2 witnesses cosigned it, and 2 are required/.test(second.stderr() + second.stdout()),
+  );
   // Also after a kill: the file has the last checkpoint, the witnesses what they cosigned.
   await second.stop('SIGKILL');
   for (const witness of witnesses) witness.lie = undefined;

@@ -1,4 +1,5 @@
 import type { ApiCredentials } from '../../src/client/sign.ts';
+import { eventually } from './eventually.ts';
 import { artwork, escrowTerms } from './samples.ts';
 import { type RestAnswer, type SignedRequest, send } from './signed-request.ts';
 
@@ -31,6 +32,15 @@ const callOf =
 
 /** GET /api/v1/provenance/{filingNo}. */
 export const askProvenance = callOf('GET', (filingNo) => `/api/v1/provenance/${filingNo}`);
+
+const askEvidence = callOf('GET', (filingNo) => `/api/v1/filing/${filingNo}/evidence`);
+
+/** GET /api/v1/filing/{filingNo}/evidence, again until a checkpoint covers it. */
+export const getEvidence: typeof askEvidence = (...call) =>
+  eventually('evidence', 60_000, async () => {
+    const answer = await askEvidence(...call);
+    return answer.status !== 503 && answer;
+  });
 
 /** GET /api/v1/escrow/{escrowId}. */
 export const getEscrow = callOf('GET', (escrowId) => `/api/v1/escrow/${escrowId}`);

@@ -11,7 +11,7 @@ test('320 connections are kept: others are closed after their response', async (
     if (held.length === count) for (const answer of held) answer();
   });
   const outgoing = openOutgoing(t);
-  const posts = Array.from({ length: count }, () => outcome(post(outgoing, `https://localhost:${port}/`)));
+  const posts = Array.from({ length: count }, () => outcome(post(outgoing, `https://127.0.0.1:${port}/`)));
   assert.deepEqual(await Promise.all(posts), Array(count).fill(200));
   await eventually('the others are closed', 60_000, () => sockets.size === kept);
 });

@@ -49,7 +49,7 @@ test('HTTP/2 connections are answered while hundreds of others are reset', async
 test('a client that reads slowly gets its whole response', async (t) => {
   const bytes = 12_000_000;
   const typedCalls: TypedCalls = (_, response) => endWith(response as ServerResponse, Buffer.alloc(bytes));
-  const { baseUrl } = await openBareListener(t, typedCalls, { stalledMs: 1_500 });
+  const { baseUrl } = await openBareListener(t, typedCalls, { stalledMs: 8_000 });
   const socket = await openSocket(baseUrl);
   t.after(() => socket.destroy());
   socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
@@ -57,7 +57,7 @@ test('a client that reads slowly gets its whole response', async (t) => {
   for await (const chunk of socket) {
     const before = Math.floor(read / 300_000);
     read += chunk.length;
-    if (Math.floor(read / 300_000) > before) await delay(60);
+    if (Math.floor(read / 300_000) > before) await delay(250);
   }
   assert.ok(read > bytes, `${read} bytes`);
 });
