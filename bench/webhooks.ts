@@ -117,8 +117,7 @@ async function measureLag(
     // The response may be read later than the receiver got the event.
     const lagsMs = arrivals.map(([no, atMs]) => Math.max(0, atMs - (answered.get(no) ?? Number.NaN)));
     const lag = (share: number) => `${Math.round(percentile(lagsMs, share))} ms`;
-    const lastMs = newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()]);
-    const lagS = Math.max(0, lastMs) / 1_000;
+    const lagS = lastAfterS(arrivals, newest([...answered.values()]));
     const columns = [
       `  ${title}, ${filings} events ${words}: ${lagsMs.length} deliveries`,
       `lag p50 ${lag(0.5)}, p99 ${lag(0.99)}`,
@@ -138,6 +137,10 @@ const timesOf = (arrivals: Arrivals): [filingNo: string, atMs: number][] =>
   Object.values(arrivals).flatMap((own) => Object.entries(own));
 
 const newest = (timesMs: readonly number[]): number => timesMs.reduce((a, b) => Math.max(a, b), 0);
+
+/** How long after a time the last event arrived, in seconds; 0 if it was there before. */
+const lastAfterS = (arrivals: ReturnType<typeof timesOf>, afterMs: number): number =>
+  Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - afterMs) / 1_000;
 
 const nowMs = (): number => performance.timeOrigin + performance.now();
 
@@ -186,7 +189,7 @@ async function measureFiling(
         if (server !== service) return;
         const endedMs = nowMs();
         const arrivals = timesOf(await receivers.gather(events * healthyOfEach));
-        lagS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
+        lagS.push(lastAfterS(arrivals, endedMs));
       },
     );
   // The first round warms up.

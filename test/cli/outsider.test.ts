@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { artsealWith } from '../support/artseal.ts';
+import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
-import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('an outsider without settings verifies evidence of a registry and audits its log, as both grow', async (t) => {
@@ -17,9 +17,8 @@ test('an outsider without settings verifies evidence of a registry and audits it
   const bundle = join(folder, 'bundle');
   for (const author of ['齐白石 🖌 "\\/', 'Xu Beihong']) {
     const body = JSON.stringify({ ...artwork, author });
-    const filed = await send(service.publicUrl, platform, { target: '/api/v1/filing', body });
-    const target = `/api/v1/filing/${filed.json.filingNo}/evidence`;
-    writeFileSync(bundle, (await send(service.publicUrl, platform, { method: 'GET', target })).text);
+    const filed = await fileArtwork(service, platform, { body });
+    writeFileSync(bundle, (await getEvidence(service, platform, filed.json.filingNo)).text);
     const key = ['--key', (await (await fetch(`${logUrl}/vkey`)).text()).trim()];
     const pin = ['--pin', join(folder, 'pin')];
     const verified = await artseal.text(['verify', bundle, ...key, ...pin, '--log', logUrl]);
