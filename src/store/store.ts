@@ -60,6 +60,8 @@ export interface Store {
   onStorageError(listener: () => void): () => void;
   /** Calls back after each transaction that wrote events. Returns the function that unsubscribes. */
   onEvents(listener: EventListener): () => void;
+  /** The processes that serve the database, of which this is one; undefined for an engine that one process uses at a time. */
+  readonly instances?: Instances | undefined;
   /** The number of requests that have been submitted and not resolved. */
   requestsInFlight(): number;
   /** The metrics of the store itself. Rejects with ApiError UNAVAILABLE when the store is gone. */
@@ -69,6 +71,18 @@ export interface Store {
   /** Runs what was submitted, then releases all resources. Requests after that are rejected with UNAVAILABLE. */
   close(): Promise<void>;
 }
+
+/** The processes that serve a database together. */
+export interface Instances {
+  /**
+   * Whether this one does the background work of all: signs the log, sends webhooks, recovers orders. At most one does. Another one
+   * takes over when it is gone, also while its work is under way.
+   */
+  isLeading(): boolean;
+}
+
+/** Whether this process does the background work of its deployment. */
+export const leads = ({ instances }: Pick<Store, 'instances'>): boolean => instances?.isLeading() ?? true;
 
 /** The schema versions before and after an upgrade. */
 export interface SchemaUpgrade {

@@ -18,7 +18,7 @@ interface Core {
 /** The store over a core in this thread. `end` releases the resources of the core. */
 export function createCoreStore(
   core: Core,
-  rest: Pick<Store, 'checkedMs' | 'upgrade' | 'findFault' | 'lost'>,
+  rest: Pick<Store, 'checkedMs' | 'upgrade' | 'findFault' | 'lost' | 'instances'>,
   end: () => void | Promise<void>,
 ): Store {
   const { update, methods } = createKnownState();
