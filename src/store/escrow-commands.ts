@@ -30,7 +30,7 @@ export interface EscrowFilter {
 /** Escrow orders of callers. */
 export interface EscrowCommands {
   /**
-   * Opens an UNPAID order with its FREEZE, prepared and due. `owner`, unless undefined, must have filed the artwork.
+   * Opens an UNPAID order with its FREEZE, prepared and due in a moment. `owner`, unless undefined, must have filed the artwork.
    *
    * With `parties`, buyer and seller must be registered with these provider ids, for `owner` or else for the caller that filed
    * the artwork. The order keeps the ids as registered now.
@@ -48,8 +48,8 @@ export interface EscrowCommands {
     readonly owner: number | undefined;
   }): Instruction;
   /**
-   * Prepares the payout or refund of a FROZEN order, or the cancellation of an UNPAID one, and makes the order due. Returns
-   * the existing instruction if that is under way. Fails with ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as
+   * Prepares the payout or refund of a FROZEN order, or the cancellation of an UNPAID one, and makes the order due in a moment.
+   * Returns the existing instruction if that is under way. Fails with ESCROW_NOT_FOUND, and with ESCROW_STATE_CONFLICT as
    * `planResolution` says.
    */
   PrepareResolution(command: {

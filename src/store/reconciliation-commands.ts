@@ -36,6 +36,8 @@ export interface EscrowCase {
   readonly notificationCount: number;
   /** Its open instructions, oldest first. */
   readonly open: readonly OpenInstruction[];
+  /** When it is due, Unix milliseconds; undefined for never. */
+  readonly lookUpAtMs: number | undefined;
 }
 
 /** The change of an order that follows from a provider status. */
@@ -53,6 +55,8 @@ export interface OrderUpdate extends Pick<UpdatePlan, 'to' | 'ended' | 'resetsAt
   readonly review: { readonly why: string; readonly found: PaymentSnapshot | undefined } | undefined;
   /** EscrowCase.notificationCount at the time of the request. If it has grown since, the order is due at once. */
   readonly notificationCount: number;
+  /** EscrowCase.lookUpAtMs at the time of the request. */
+  readonly expectedLookUpAtMs: number | undefined;
   /** Unix milliseconds; undefined for never. */
   readonly lookUpAtMs: number | undefined;
 }
@@ -61,6 +65,8 @@ export interface OrderUpdate extends Pick<UpdatePlan, 'to' | 'ended' | 'resetsAt
 export interface DueOrder {
   readonly escrowId: string;
   readonly callerId: number;
+  /** EscrowCase.lookUpAtMs. */
+  readonly lookUpAtMs: number;
 }
 
 /** Which cases to list. */
@@ -76,24 +82,40 @@ export interface CaseSelection {
 /**
  * The instructions to the provider and their results. The state of an order changes only by compare-and-swap. The same
  * transaction ends the instructions, appends to the history and, for RELEASED, adds the TRANSFER record.
+ *
+ * An instruction is under way from its RecordSent until its response is recorded, or until another process takes it after
+ * `lookUpAtMs`. Meanwhile notifications do not make its order due, and only the process that sent it can change that time.
  */
 export interface ReconciliationCommands {
   /** Returns an instruction and its order in their current state. */
   FindInstruction(command: { readonly instructionId: string }): Instruction | undefined;
-  /** Records that an open instruction is being sent. Without a response the order is due at `lookUpAtMs`. */
-  RecordSent(command: { readonly instructionId: string; readonly lookUpAtMs: number }): undefined;
   /**
-   * Records that the provider did not respond. The order is due at `lookUpAtMs`, or at once if it has had more than
-   * `notificationCount` notifications.
+   * Records that the caller of this command is about to send an instruction, and returns true. Without a response the order is due
+   * at `lookUpAtMs`. Returns false and changes nothing if the instruction has left `status`, its order needs a review, or another
+   * process has taken it since: a SENT one is taken only at `expectedLookUpAtMs`.
+   */
+  RecordSent(command: {
+    readonly instructionId: string;
+    readonly status: OpenInstruction['status'];
+    readonly expectedLookUpAtMs: number | undefined;
+    readonly lookUpAtMs: number;
+  }): boolean;
+  /**
+   * Records that the provider did not respond, and returns true. The order is due at `lookUpAtMs`, or at `nowMs` if it has had more
+   * than `notificationCount` notifications. Returns false and changes nothing if an instruction is under way that was not at
+   * `expectedLookUpAtMs`.
    */
   RecordUnanswered(command: {
     readonly escrowId: string;
+    readonly expectedLookUpAtMs: number | undefined;
     readonly lookUpAtMs: number;
     readonly notificationCount: number;
-  }): undefined;
+    readonly nowMs: number;
+  }): boolean;
   /**
    * Applies an update and returns the new case. Returns undefined and changes nothing if the order has left `from`, would become
-   * FROZEN although it was cancelled, or needs a review and is not RELEASED.
+   * FROZEN although it was cancelled, needs a review and is not RELEASED, or has an instruction under way that was not at
+   * `expectedLookUpAtMs`.
    */
   UpdateOrder(command: { readonly update: OrderUpdate; readonly at: BusinessTime }): EscrowCase | undefined;
   /** Returns an order to reconcile. */

@@ -53,7 +53,7 @@ const withInstruct = (
 });
 
 /** A successful result, returned for a request that was not executed. */
-const done: Executed = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
+const done: Executed = { outcome: { kind: 'DONE', result: true, isReplay: false } };
 
 const isA = <K extends Kind>(kind: K, { effect }: StoreRequest): boolean => effect?.kind === kind;
 

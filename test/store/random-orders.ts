@@ -41,10 +41,19 @@ export const orderMakers: Makers = {
     return { filter: { owner: world.owner(), state: anyState(world), filingNo }, page: world.page() };
   },
   FindInstruction: (world) => ({ instructionId: instructionId(world) }),
-  RecordSent: (world) => ({ instructionId: instructionId(world), lookUpAtMs: world.nowMs() + 5_000 }),
+  RecordSent: (world) => {
+    const found = world.known([...world.cases.values()]);
+    const expectedLookUpAtMs = found?.lookUpAtMs;
+    const { instructionId, status } = found?.open.at(-1) ?? {};
+    if (instructionId === undefined || status === undefined) return undefined;
+    return { instructionId, status, expectedLookUpAtMs, lookUpAtMs: world.nowMs() + 5_000 };
+  },
   RecordUnanswered: (world) => {
-    const notificationCount = world.random.below(2);
-    return { escrowId: escrowId(world), lookUpAtMs: world.nowMs() + 9_000, notificationCount };
+    const found = world.known([...world.cases.values()]);
+    if (found === undefined) return undefined;
+    const [{ escrowId }, nowMs] = [found.order, world.nowMs()];
+    const asked = { expectedLookUpAtMs: found.lookUpAtMs, notificationCount: world.random.below(2) };
+    return { escrowId, ...asked, lookUpAtMs: nowMs + 9_000, nowMs };
   },
   FindCase: (world) => ({ escrowId: escrowId(world) }),
   UpdateOrder: (world) => {
@@ -87,7 +96,7 @@ export const orderMakers: Makers = {
 
 /** Applies a provider status to an order as reconciliation would. */
 function orderUpdate(world: World, found: EscrowCase): Taken<'UpdateOrder'> {
-  const { order, open, accepted, review, notificationCount } = found;
+  const { order, open, accepted, review, notificationCount, lookUpAtMs: expectedLookUpAtMs } = found;
   const payment = paymentOf(world, found);
   const answered = world.oneIn(2) ? open.at(-1) : undefined;
   const afterPayout = order.history.findLast(isAfterPayout);
@@ -102,7 +111,8 @@ function orderUpdate(world: World, found: EscrowCase): Taken<'UpdateOrder'> {
     at: world.time(),
     update: {
       ...{ escrowId, from, to: plan.to, ended: plan.ended, resetsAttempts: plan.resetsAttempts },
-      ...{ notificationCount, afterPayout: plan.afterPayout, reference: payment.reference },
+      ...{ notificationCount, expectedLookUpAtMs },
+      ...{ afterPayout: plan.afterPayout, reference: payment.reference },
       holdExpiresAtMs: payment.holdExpiresAtMs,
       nextAction: plan.awaitsBuyer ? until : undefined,
       prepared: plan.givesBack ? { instructionId: world.id('ins'), kind: 'REFUND' } : undefined,

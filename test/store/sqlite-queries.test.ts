@@ -148,11 +148,17 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
     /escrow_instruction USING INDEX escrow_instruction_open/,
   ],
   'recording an instruction as sent': [
-    (_, holdId) => ({ kind: 'RecordSent', instructionId: holdId, lookUpAtMs: 1 }),
+    (_, holdId) => ({
+      ...{ kind: 'RecordSent', instructionId: holdId, status: 'PREPARED' },
+      ...{ expectedLookUpAtMs: undefined, lookUpAtMs: 1 },
+    }),
     /instruction_id_unique/,
   ],
   'recording that the provider did not answer': [
-    (escrowId) => ({ kind: 'RecordUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 }),
+    (escrowId) => ({
+      ...{ kind: 'RecordUnanswered', escrowId, expectedLookUpAtMs: 1, lookUpAtMs: 1 },
+      ...{ notificationCount: 0, nowMs: 1 },
+    }),
     /escrow_id_unique/,
   ],
   'taking a notification': [

@@ -11,7 +11,7 @@ import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, isAdmitted, nowS, recordSent, refused, sandbox, toFile } from './promises/fixtures.ts';
+import { addPlatform, isAdmitted, nowS, refused, sandbox, toFile } from './promises/fixtures.ts';
 import { openRaw } from './raw-database.ts';
 
 /** A store and its thread. */
@@ -125,8 +125,14 @@ test('rejections and errors come back from the thread with all their fields', as
   const error = await errorOf(() => perform(store, { kind: 'Reject', apiError: ofFields }));
   assert.ok(error instanceof ValidationError);
   assert.deepEqual(error.violations, violations);
-  const failure = await errorOf(() => recordSent(store, 'none'));
-  assert.match(failure.message, /is no open instruction/);
+  const unknown = {
+    instructionId: 'none',
+    status: 'PREPARED',
+    expectedLookUpAtMs: 1,
+    lookUpAtMs: 1,
+  } as const;
+  const failure = await errorOf(() => perform(store, { kind: 'RecordSent', ...unknown }));
+  assert.match(failure.message, /There is no instruction none/);
   assert.match(failure.stack ?? '', /src\/store\/handlers\/reconciliation\.ts:\d+/);
 
   // A request that cannot be sent takes no response from later ones.

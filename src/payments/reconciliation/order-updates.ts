@@ -66,13 +66,13 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies) {
       payment: PaymentSnapshot,
       answered?: OpenInstruction,
     ): Promise<EscrowCase> => {
-      const { order, notificationCount } = before;
+      const { order, notificationCount, lookUpAtMs: expectedLookUpAtMs } = before;
       const { escrowId, state: from } = order;
       const planned = plan(before, payment, answered);
       const { to, ended, resetsAttempts, review: why } = planned;
       const nextAction = nextActionOf(before, payment, planned, clock.nowMs() + limits.buyerDeadlineMs);
       const written = await write({
-        ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, nextAction },
+        ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, expectedLookUpAtMs, nextAction },
         ...{ reference: payment.reference, holdExpiresAtMs: payment.holdExpiresAtMs },
         afterPayout: planned.afterPayout,
         prepared: planned.givesBack ? newInstruction('REFUND') : undefined,
@@ -85,14 +85,20 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies) {
     /** Prepares the CANCEL of an order that waited too long for its hold. Returns the order after it. */
     prepareCancel: (before: EscrowCase) =>
       write({ ...unchanged(before), prepared: newInstruction('CANCEL'), lookUpAtMs: clock.nowMs() }),
-    /** Records a failed attempt and schedules the next one. After `attemptsMax` the order needs review. */
+    /**
+     * Records a failed attempt and schedules the next one, unless another process has taken the order. After `attemptsMax` the order
+     * needs review.
+     */
     recordFailure: async (before: EscrowCase, error: unknown): Promise<void> => {
-      const { order, failedAttempts, notificationCount } = before;
+      const { order, failedAttempts, notificationCount, lookUpAtMs: expectedLookUpAtMs } = before;
       const { escrowId, state } = order;
-      const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
-      await execute({ kind: 'RecordUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
+      const nowMs = clock.nowMs();
+      const isRecorded = await execute({
+        ...{ kind: 'RecordUnanswered', escrowId, expectedLookUpAtMs, notificationCount, nowMs },
+        lookUpAtMs: nowMs + retryDelayMs(limits, failedAttempts, random),
+      });
       const attempts = failedAttempts + 1;
-      if (attempts < limits.attemptsMax) return;
+      if (!isRecorded || attempts < limits.attemptsMax) return;
       const why = isDamaged(error)
         ? `Its records are damaged: ${reasonOf(error)}`
         : `The provider left ${attempts} attempts in a row without a response.`;
@@ -163,11 +169,12 @@ function logUpdate(
 }
 
 /** An update that leaves an order as it is, without a further look-up. */
-function unchanged({ order, notificationCount }: EscrowCase): OrderUpdate {
+function unchanged({ order, notificationCount, lookUpAtMs: expectedLookUpAtMs }: EscrowCase): OrderUpdate {
   const { escrowId, state, nextAction } = order;
   return {
     ...{ escrowId, from: state, to: state, ended: [], prepared: undefined, nextAction },
     ...{ reference: undefined, holdExpiresAtMs: undefined, afterPayout: undefined },
-    ...{ review: undefined, resetsAttempts: false, notificationCount, lookUpAtMs: undefined },
+    ...{ review: undefined, resetsAttempts: false, notificationCount },
+    ...{ expectedLookUpAtMs, lookUpAtMs: undefined },
   };
 }

@@ -3,7 +3,7 @@ import { ApiError } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
 import { withTimeout } from '../../lib/timing.ts';
 import type { Instruction } from '../../store/escrow-commands.ts';
-import type { EscrowCase } from '../../store/reconciliation-commands.ts';
+import type { DueOrder, EscrowCase } from '../../store/reconciliation-commands.ts';
 import type { PaymentOrder, PaymentProvider } from '../provider.ts';
 import { createOrderUpdates, type OrderUpdateDependencies, reasonOf } from './order-updates.ts';
 
@@ -34,10 +34,11 @@ function createRequests({ execute, provider, currency, clock, limits }: Reconcil
   const stopping = new AbortController();
   const ms = limits.answerTimeoutMs;
 
-  async function request<T>(send: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async function request<T>(send: (signal: AbortSignal) => Promise<T>, withinMs = ms): Promise<T> {
     stopping.signal.throwIfAborted();
     const reason = new Error(`The provider did not answer within ${ms} ms.`);
-    return await withTimeout(clock, { ms, reason, stopped: stopping.signal }, send);
+    if (withinMs <= 0) throw reason;
+    return await withTimeout(clock, { ms: Math.min(withinMs, ms), reason, stopped: stopping.signal }, send);
   }
 
   function paymentOrder(found: EscrowCase): PaymentOrder {
@@ -49,14 +50,22 @@ function createRequests({ execute, provider, currency, clock, limits }: Reconcil
   }
 
   return {
-    /** Records that an instruction is about to be sent. */
-    recordSent: async (instructionId: string): Promise<void> => {
-      await execute({ kind: 'RecordSent', instructionId, lookUpAtMs: clock.nowMs() + ms });
+    /** Records that an instruction is about to be sent. Returns the case after it; undefined if another process sends it. */
+    recordSent: async (
+      found: EscrowCase,
+      { instructionId, status }: OpenInstruction,
+    ): Promise<EscrowCase | undefined> => {
+      const sent = { lookUpAtMs: clock.nowMs() + ms };
+      const expected = { status, expectedLookUpAtMs: found.lookUpAtMs };
+      const isTaken = await execute({ kind: 'RecordSent', instructionId, ...expected, ...sent });
+      return isTaken ? { ...found, ...sent } : undefined;
     },
     lookUp: (found: EscrowCase) => request((signal) => provider.lookUp(paymentOrder(found), signal)),
+    /** Sends an instruction, and waits for the response until its order is due: another process may then send it. */
     instruct: async (found: EscrowCase, { instructionId, kind }: OpenInstruction) => {
       const instruction = { ...paymentOrder(found), instructionId, kind };
-      const payment = await request((signal) => provider.instruct(instruction, signal));
+      const leftMs = Number(found.lookUpAtMs) - clock.nowMs();
+      const payment = await request((signal) => provider.instruct(instruction, signal), leftMs);
       if (payment.status === 'ABSENT') throw new Error(`The provider answered ABSENT to ${kind}.`);
       return payment;
     },
@@ -64,25 +73,12 @@ function createRequests({ execute, provider, currency, clock, limits }: Reconcil
   };
 }
 
-/** Creates the reconciler of a deployment. */
-export function createReconciler(dependencies: ReconcilerDependencies) {
-  const { execute, clock, limits, log } = dependencies;
-  const updates = createOrderUpdates(dependencies);
-  const requests = createRequests(dependencies);
-  const turns = createKeyedLimit<string>({ perKey: 1 });
-
-  /** Runs one piece of work at a time for each order. Calls and orders in recovery bound how many wait. */
-  async function inTurn<T>(escrowId: string, work: (before: EscrowCase) => Promise<T>): Promise<T> {
-    const end = await turns.take(escrowId);
-    try {
-      const found = await execute({ kind: 'FindCase', escrowId });
-      if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
-      return await work(found);
-    } finally {
-      end();
-    }
-  }
-
+/** Sends instructions, and does what is left to do for orders. */
+function createSteps(
+  { clock, limits, log }: ReconcilerDependencies,
+  updates: ReturnType<typeof createOrderUpdates>,
+  requests: ReturnType<typeof createRequests>,
+) {
   /** Sends a recorded instruction and updates the order by the response. */
   const send = async (before: EscrowCase, instruction: OpenInstruction): Promise<EscrowCase> =>
     updates.record(before, await requests.instruct(before, instruction), instruction);
@@ -100,29 +96,61 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
     }
   }
 
-  /** Does what is left to do for an order. */
-  async function resume(start: EscrowCase): Promise<void> {
-    let current = start;
-    for (let step = 0; step < stepsMax; step += 1) {
-      const { open, review, openedAtMs, order } = current;
-      const next = open.at(-1);
-      // An operator has to act, or nothing is left to do.
-      if (review !== undefined || next === undefined) return;
-      const deadlineMs = order.nextAction?.untilMs ?? openedAtMs + limits.freezeDeadlineMs;
-      const isOverdue = next.kind === 'FREEZE' && clock.nowMs() >= deadlineMs;
-      if (isOverdue) current = await updates.prepareCancel(current);
-      // The buyer has to act. An order has a next action only while its newest open instruction is a FREEZE.
-      else if (order.nextAction !== undefined) return;
-      else {
-        await requests.recordSent(next.instructionId);
-        current = await send(current, next);
+  /** Looks up an order and does what is left to do for it. */
+  async function settle(before: EscrowCase): Promise<void> {
+    let current = before;
+    try {
+      current = await updates.record(before, await requests.lookUp(before));
+      for (let step = 0; step < stepsMax; step += 1) {
+        const { open, review, openedAtMs, order } = current;
+        const next = open.at(-1);
+        // An operator has to act, or nothing is left to do.
+        if (review !== undefined || next === undefined) return;
+        const deadlineMs = order.nextAction?.untilMs ?? openedAtMs + limits.freezeDeadlineMs;
+        const isOverdue = next.kind === 'FREEZE' && clock.nowMs() >= deadlineMs;
+        if (isOverdue) current = await updates.prepareCancel(current);
+        // The buyer has to act. An order has a next action only while its newest open instruction is a FREEZE.
+        else if (order.nextAction !== undefined) return;
+        else {
+          const sent = await requests.recordSent(current, next);
+          if (sent === undefined) return;
+          // A failure belongs to the order as it was sent.
+          current = sent;
+          current = await send(sent, next);
+        }
       }
+    } catch (error) {
+      await updates.recordFailure(current, error);
+      throw error;
+    }
+  }
+
+  return { sendOrLeaveOpen, settle };
+}
+
+/** Creates the reconciler of a deployment. */
+export function createReconciler(dependencies: ReconcilerDependencies) {
+  const { execute, log } = dependencies;
+  const updates = createOrderUpdates(dependencies);
+  const requests = createRequests(dependencies);
+  const { sendOrLeaveOpen, settle } = createSteps(dependencies, updates, requests);
+  const turns = createKeyedLimit<string>({ perKey: 1 });
+
+  /** Runs one piece of work at a time for each order. Calls and orders in recovery bound how many wait. */
+  async function inTurn<T>(escrowId: string, work: (before: EscrowCase) => Promise<T>): Promise<T> {
+    const end = await turns.take(escrowId);
+    try {
+      const found = await execute({ kind: 'FindCase', escrowId });
+      if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
+      return await work(found);
+    } finally {
+      end();
     }
   }
 
   return {
     /**
-     * Sends an instruction, unless it was sent before, and waits for the response, up to a timeout. Returns the instruction
+     * Sends an instruction, unless it was sent before, also by another process, and waits for the response, up to a timeout. Returns the instruction
      * after it. If the store fails, the instruction is returned unchanged, and recovery sends it.
      */
     carryOut: async (instruction: Instruction): Promise<Instruction> => {
@@ -131,8 +159,8 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
         return await inTurn(order.escrowId, async (before) => {
           const next = before.review === undefined ? before.open.at(-1) : undefined;
           if (next?.instructionId === instructionId && next.status === 'PREPARED') {
-            await requests.recordSent(instructionId);
-            await sendOrLeaveOpen(before, next);
+            const sent = await requests.recordSent(before, next);
+            if (sent !== undefined) await sendOrLeaveOpen(sent, next);
           }
           return (await execute({ kind: 'FindInstruction', instructionId })) ?? instruction;
         });
@@ -141,17 +169,15 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
         return instruction;
       }
     },
-    /** Looks up an order and does what is left to do for it. Rejects if it has to be tried again later. */
-    recover: (escrowId: string): Promise<void> =>
+    /**
+     * Looks up an order that was listed as due, and does what is left to do for it. Does nothing if its due time has changed since.
+     * Rejects if it has to be tried again later.
+     */
+    recover: ({ escrowId, lookUpAtMs }: DueOrder): Promise<void> =>
       inTurn(escrowId, async (before) => {
         // Changes of the money after a release are recorded during a review too.
-        if (before.review !== undefined && before.order.state !== 'RELEASED') return;
-        try {
-          await resume(await updates.record(before, await requests.lookUp(before)));
-        } catch (error) {
-          await updates.recordFailure(before, error);
-          throw error;
-        }
+        const isInReview = before.review !== undefined && before.order.state !== 'RELEASED';
+        if (before.lookUpAtMs === lookUpAtMs && !isInReview) await settle(before);
       }),
     /** Looks up a RELEASED order and records changes of its money. If there is no response, it rejects and records nothing. */
     lookUpReleased: (escrowId: string): Promise<void> =>

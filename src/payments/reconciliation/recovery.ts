@@ -76,9 +76,10 @@ function pollDue({ execute, reconciler, clock, limits, log }: RecoveryDependenci
     else log.error({ err: error }, 'the orders that are due cannot be read');
   }
 
-  async function recover({ escrowId }: DueOrder, free: () => void): Promise<void> {
+  async function recover(order: DueOrder, free: () => void): Promise<void> {
+    const { escrowId } = order;
     try {
-      await reconciler.recover(escrowId);
+      await reconciler.recover(order);
     } catch (error) {
       log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
     } finally {

@@ -49,7 +49,7 @@ export function prepareDue(database: Database) {
   const hasFailed = sql`(${escrow.failedAttempts} > 0) = ${sql.placeholder('hasFailed')}`;
   const select = () =>
     database
-      .select(named({ escrowId: escrow.escrowId }))
+      .select(named({ escrowId: escrow.escrowId, lookUpAtMs: sql<number>`${escrow.lookUpAtMs}` }))
       .from(escrow)
       .$dynamic();
   const someWhere = (...conditions: SQL[]) => select().where(and(...conditions));
@@ -95,11 +95,11 @@ export function prepareDue(database: Database) {
       return [...later, ...(await idsBetween(range, 0, after, limit - later.length))];
     },
     /** The orders of a caller that are due, oldest due time first. */
-    dueOf: async (range: DueRange, callerId: number, limit: number): Promise<string[]> => {
+    dueOf: async (range: DueRange, callerId: number, limit: number) => {
       const values = { ...valuesOf(range), callerId };
       const due = await overdue.all({ ...values, limit });
       due.push(...(await beyond.all({ ...values, limit: limit - due.length })));
-      return due.map(({ escrowId }) => escrowId);
+      return due;
     },
   };
 }

@@ -107,6 +107,7 @@ export function createEscrowBooks(parts: Parts, parties: PartyRegister) {
       accepted: row.accepted ? foundOf(row) : undefined,
       notificationCount: row.notificationCount,
       open: await instructions.openOf(row.id),
+      lookUpAtMs: row.lookUpAtMs ?? undefined,
     };
   }
 
@@ -187,6 +188,16 @@ export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow):
     currency: foundCurrency ?? undefined,
   };
 }
+
+/**
+ * Whether an instruction of an order was sent and its response is not recorded. The buyer acts on a FREEZE that was answered with
+ * a next action.
+ */
+export const isUnderWay = (
+  { nextActionUrl }: EscrowRow,
+  open: readonly Pick<OpenInstruction, 'kind' | 'status'>[],
+): boolean =>
+  open.some(({ kind, status }) => status === 'SENT' && (kind !== 'FREEZE' || nextActionUrl === null));
 
 /** An order as the rules in `domain/resolution.ts` take it. */
 export const resolvable = (row: EscrowRow, underWay: InstructionRow | undefined): ResolvableOrder => ({

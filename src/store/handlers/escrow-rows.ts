@@ -40,6 +40,11 @@ const isNotInReview = isNull(escrow.review);
 const isLookedUp = sql`(${isNotInReview} OR ${escrow.state} = 'RELEASED')`;
 /** With its type: PostgreSQL takes a parameter of a CASE for a text. */
 const at = sql`CAST(${sql.placeholder('lookUpAtMs')} AS bigint)`;
+/** Whether `isUnderWay` of escrow-books.ts is true, and no other process may take the order yet. */
+const isBeingSent = (nowMs: unknown) => sql`(${escrow.lookUpAtMs} > ${nowMs} AND EXISTS (
+  SELECT 1 FROM ${escrowInstruction} WHERE ${escrowInstruction.orderId} = ${escrow.id}
+    AND ${escrowInstruction.status} = 'SENT'
+    AND (${escrowInstruction.kind} <> 'FREEZE' OR ${escrow.nextActionUrl} IS NULL)))`;
 const isOfKnownNotifications = eq(escrow.notificationCount, sql.placeholder('notificationCount'));
 
 /** The rows of orders. Methods that write run inside an effect. */
@@ -98,7 +103,11 @@ function createChanges(database: Database) {
     noticed: database
       .update(escrow)
       .set({
-        lookUpAtMs: choose(isLookedUp, at, sql`NULL`),
+        lookUpAtMs: choose(
+          isBeingSent(sql.placeholder('lookUpAtMs')),
+          escrow.lookUpAtMs,
+          choose(isLookedUp, at, sql`NULL`),
+        ),
         notificationCount: sql`${escrow.notificationCount} + 1`,
       })
       .where(isThis),
@@ -106,7 +115,7 @@ function createChanges(database: Database) {
     leaveOpen: database
       .update(escrow)
       .set({
-        lookUpAtMs: choose(isOfKnownNotifications, at, escrow.lookUpAtMs),
+        lookUpAtMs: choose(isOfKnownNotifications, at, sql.placeholder('nowMs')),
         failedAttempts: sql`${escrow.failedAttempts} + 1`,
       })
       .where(and(isThis, isLookedUp)),
@@ -143,10 +152,10 @@ function createChanges(database: Database) {
     /** Likewise for all orders that match. */
     makeAllDue: (which: SQL, lookUpAtMs: number) =>
       database.update(escrow).set({ lookUpAtMs }).where(and(which, isNotInReview)).run(),
-    /** Likewise, unless it has had more notifications. Counts a failed attempt. */
-    leaveOpen: (id: number, lookUpAtMs: number, notificationCount: number) =>
-      leaveOpen.run({ id, lookUpAtMs, notificationCount }),
-    /** Counts a notification and makes the order due now. */
+    /** Likewise, or at `nowMs` if it has had more notifications. Counts a failed attempt. */
+    leaveOpen: (id: number, unanswered: { lookUpAtMs: number; nowMs: number; notificationCount: number }) =>
+      leaveOpen.run({ id, ...unanswered }),
+    /** Counts a notification and makes the order due now, unless an instruction is under way. */
     noticed: (id: number, nowMs: number) => noticed.run({ id, lookUpAtMs: nowMs }),
     /**
      * Likewise for the orders since a time of a buyer with these provider ids that are RELEASED or have an open RELEASE, which may
@@ -216,7 +225,10 @@ async function noticeBuyer(
   const notificationCount = sql`${escrow.notificationCount} + 1`;
   await database
     .update(escrow)
-    .set({ lookUpAtMs: nowMs, notificationCount })
+    .set({
+      lookUpAtMs: choose(isBeingSent(nowMs), escrow.lookUpAtMs, sql`CAST(${nowMs} AS bigint)`),
+      notificationCount,
+    })
     .where(and(isReleased, inArray(escrow.buyerPartyId, buyers), isSince))
     .run();
 }

@@ -19,6 +19,12 @@ import { createPartyHandlers, createPartyRegister, type PartyRegister } from './
 import type { Parts } from './parts.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 
+/**
+ * How long the process that prepares an instruction has to begin to send it, in milliseconds. Until then the order is not due, so
+ * that recovery does not look up the same order.
+ */
+const sendsWithinMs = 2_000;
+
 /** Handlers of orders, reconciliation and parties, which share the same books. */
 export function createOrderHandlers(
   parts: Parts,
@@ -96,7 +102,7 @@ function createEscrowHandlers(
         sellerPartyId: seller?.id ?? null,
         callerId: work.callerId,
         timestamp: at.timestamp,
-        lookUpAtMs: at.atMs,
+        lookUpAtMs: at.atMs + sendsWithinMs,
       });
       await history.append(id, 'UNPAID', at);
       await instructions.prepare(id, 'FREEZE', work.instructionId, at.atMs);
@@ -111,7 +117,7 @@ function createEscrowHandlers(
         // Before the money moves: a TRANSFER could not be appended to records of which one is missing.
         if (resolution === 'RELEASE') await provenance.requireWhole(row.filingNo);
         await instructions.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
-        await rows.makeDue(row.id, at.atMs);
+        await rows.makeDue(row.id, at.atMs + sendsWithinMs);
       }
       return requireInstruction(underWay?.instructionId ?? work.instructionId);
     }),

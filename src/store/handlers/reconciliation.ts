@@ -9,12 +9,13 @@ import { deployment, escrow, providerNotification } from '../engine/schema.ts';
 import { type Database, equalsWithoutIndex, placeholdersFor, prepare } from '../engine/statement.ts';
 import {
   type CaseSelection,
+  type DueOrder,
   type EscrowCase,
   notificationRetentionS,
   type ReconciliationCommands,
 } from '../reconciliation-commands.ts';
 import type { RecordAudit } from './audit-log.ts';
-import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
+import { type EscrowBooks, foundOf, isUnderWay, resolvable } from './escrow-books.ts';
 import type { EscrowRow } from './escrow-rows.ts';
 import type { Parts } from './parts.ts';
 
@@ -52,19 +53,22 @@ function createCaseHandlers(
   const { rows, instructions, toCase, requireRow } = books;
   return {
     FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
-    RecordSent: writes(async ({ instructionId, lookUpAtMs }) => {
-      const orderId = (await instructions.find(instructionId))?.orderId;
-      if (orderId === undefined || !(await instructions.move(instructionId, 'SENT'))) {
-        throw new Error(`${instructionId} is no open instruction.`);
-      }
-      await rows.makeDue(orderId, lookUpAtMs);
-      return undefined;
+    RecordSent: writes(async ({ instructionId, status, expectedLookUpAtMs, lookUpAtMs }) => {
+      const instruction = await instructions.find(instructionId);
+      const row = instruction && (await rows.byId(instruction.orderId));
+      if (row === undefined) throw new Error(`There is no instruction ${instructionId}.`);
+      const isTaken = status === 'SENT' && row.lookUpAtMs !== (expectedLookUpAtMs ?? null);
+      if (instruction?.status !== status || isTaken || row.review !== null) return false;
+      await instructions.move(instructionId, 'SENT');
+      await rows.makeDue(row.id, lookUpAtMs);
+      return true;
     }),
-    RecordUnanswered: writes(async ({ escrowId, lookUpAtMs, notificationCount }) => {
+    RecordUnanswered: writes(async ({ escrowId, expectedLookUpAtMs, ...unanswered }) => {
       const row = await requireRow(escrowId);
-      await rows.leaveOpen(row.id, lookUpAtMs, notificationCount);
+      if (await isElsewhere(books, row, expectedLookUpAtMs)) return false;
+      await rows.leaveOpen(row.id, unanswered);
       await instructions.leaveOpen(row.id);
-      return undefined;
+      return true;
     }),
     FindCase: reads(async ({ escrowId }) => {
       const row = await rows.find(escrowId);
@@ -75,10 +79,10 @@ function createCaseHandlers(
       return undefined;
     }),
     ListDue: reads(async ({ after, callers, perCaller, ...range }) => {
-      const due: { escrowId: string; callerId: number }[] = [];
+      const due: DueOrder[] = [];
       for (const callerId of await rows.callersWithDue(range, after, callers)) {
         const ofCaller = await rows.dueOf(range, callerId, perCaller);
-        due.push(...ofCaller.map((escrowId) => ({ escrowId, callerId })));
+        due.push(...ofCaller.map((order) => ({ ...order, callerId })));
       }
       return due;
     }),
@@ -88,6 +92,14 @@ function createCaseHandlers(
     ),
   };
 }
+
+/** Whether another process has sent an instruction of an order since it was due at this time. */
+const isElsewhere = async (
+  { instructions }: EscrowBooks,
+  row: EscrowRow,
+  expectedLookUpAtMs: number | undefined,
+): Promise<boolean> =>
+  row.lookUpAtMs !== (expectedLookUpAtMs ?? null) && isUnderWay(row, await instructions.openOf(row.id));
 
 /** The handler that applies an update to an order, unless the order has changed meanwhile. */
 function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
@@ -101,6 +113,7 @@ function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
     if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
     // Cancelled since the provider request: the hold goes back.
     if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
+    if (await isElsewhere(books, row, update.expectedLookUpAtMs)) return undefined;
     if (!(await rows.update(row, update, at.atMs))) return undefined;
     for (const { instructionId, status, reason } of ended) {
       await instructions.move(instructionId, status, reason);

@@ -59,6 +59,7 @@ export function decisionPromises({ test }: StoreTests): void {
         review: undefined,
         accepted: decision === 'ACCEPT' ? oneUnitHeld : undefined,
         notificationCount: before.notificationCount + 1,
+        lookUpAtMs: 5_000,
       });
       const prepared = kind ? [{ instructionId, kind, status: 'PREPARED' }] : [];
       assert.equal(open.length, openBefore.length + prepared.length);

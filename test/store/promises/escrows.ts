@@ -61,6 +61,7 @@ export function escrowPromises({ test }: StoreTests): void {
       accepted: undefined,
       notificationCount: 0,
       open: [(await store.caseOf(escrowId)).open[0]],
+      lookUpAtMs: noon.atMs + 2_000,
     });
     const { instructionId, kind, status } = freeze;
     assert.partialDeepStrictEqual((await store.caseOf(escrowId)).open, [{ instructionId, kind, status }]);

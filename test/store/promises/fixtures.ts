@@ -74,7 +74,9 @@ export async function openStore(
 
 /** Records that the provider did not respond about an order, which had so many notifications when it was asked. */
 export async function unanswered(store: Store, escrowId: string, lookUpAtMs: number, notificationCount = 0) {
-  await perform(store, { kind: 'RecordUnanswered', escrowId, lookUpAtMs, notificationCount });
+  const { lookUpAtMs: expectedLookUpAtMs } = await caseOf(store, escrowId);
+  const asked = { escrowId, expectedLookUpAtMs, notificationCount };
+  assert.ok(await perform(store, { kind: 'RecordUnanswered', ...asked, lookUpAtMs, nowMs: noon.atMs }));
 }
 
 /** Copies a folder as a crash at this moment would leave it. */
@@ -263,7 +265,7 @@ export async function due(store: Store, nowMs: number, horizonMs: number): Promi
 
 /** An update that changes only the given members. */
 export function settlementOf(
-  { order, notificationCount }: EscrowCase,
+  { order, notificationCount, lookUpAtMs: expectedLookUpAtMs }: EscrowCase,
   over: Partial<OrderUpdate> = {},
 ): OrderUpdate {
   return {
@@ -279,6 +281,7 @@ export function settlementOf(
     review: undefined,
     resetsAttempts: true,
     notificationCount,
+    expectedLookUpAtMs,
     lookUpAtMs: undefined,
     ...over,
   };
@@ -480,9 +483,14 @@ export const findFiling = (store: Store, filingNo: string, owner?: number) =>
 export const findInstruction = (store: Store, instructionId: string) =>
   perform(store, { kind: 'FindInstruction', instructionId });
 
-/** Records that an instruction is sent to the provider. */
-export const recordSent = (store: Store, instructionId: string, lookUpAtMs = 1) =>
-  perform(store, { kind: 'RecordSent', instructionId, lookUpAtMs });
+/** Records that an open instruction is sent to the provider. */
+export async function recordSent(store: Store, instructionId: string, lookUpAtMs = 1): Promise<void> {
+  const { order } = (await findInstruction(store, instructionId)) ?? assert.fail(instructionId);
+  const { open, lookUpAtMs: expectedLookUpAtMs } = await caseOf(store, order.escrowId);
+  const { status } = open.find((each) => each.instructionId === instructionId) ?? assert.fail(instructionId);
+  const sent = { instructionId, status, expectedLookUpAtMs, lookUpAtMs };
+  assert.ok(await perform(store, { kind: 'RecordSent', ...sent }));
+}
 
 /** The command to decide about an order that needs a review. */
 export function toDecide(

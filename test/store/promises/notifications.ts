@@ -29,6 +29,7 @@ export function notificationPromises({ test }: StoreTests): void {
     assert.deepEqual(await store.caseOf(escrowId), {
       ...before,
       notificationCount: before.notificationCount + 1,
+      lookUpAtMs: nowMs,
     });
     assert.deepEqual(await store.due(nowMs - 1, nowMs + 60_000), []);
     assert.deepEqual(await store.due(nowMs, nowMs + 60_000), [escrowId]);
@@ -60,7 +61,10 @@ export function notificationPromises({ test }: StoreTests): void {
     assert.equal(await store.notify('event', about, nowMs), false);
     assert.deepEqual((await store.due(nowMs, nowMs)).toSorted(), [contested, inReview].toSorted());
     const notificationCount = before.notificationCount + 1;
-    assert.deepEqual(await store.caseOf(contested), { ...before, notificationCount });
+    assert.deepEqual(await store.caseOf(contested), {
+      ...{ ...before, notificationCount },
+      lookUpAtMs: nowMs,
+    });
   });
 
   test('a notification about a buyer during a RELEASE makes its order due after it', async (store) => {

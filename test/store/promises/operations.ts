@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
+import type { Command } from '../../../src/store/store.ts';
 import { tester } from '../../support/audit-log.ts';
 import {
   endedAs,
   noon,
   refused,
+  settlementOf,
   states,
   toListDue,
   toOpen,
@@ -46,7 +48,7 @@ export function operationPromises({ test }: StoreTests): void {
     assert.deepEqual([await statusOf(instructionId), await statusOf(holdId)], ['CONFIRMED', 'DECLINED']);
   });
 
-  test('a REFUND of an UNPAID order prepares one CANCEL, and the order is due', async (store) => {
+  test('a REFUND of an UNPAID order prepares one CANCEL, and the order is due in a moment', async (store) => {
     const by = store.gallery;
     const { escrowId, holdId } = await store.orderIn(by, 'UNPAID');
     await store.recordSent(holdId, noon.atMs + 9);
@@ -56,7 +58,7 @@ export function operationPromises({ test }: StoreTests): void {
     assert.deepEqual([cancel.kind, cancel.status], ['CANCEL', 'PREPARED']);
     const { state, pending, nextAction: left } = cancel.order;
     assert.deepEqual([state, pending, left], ['UNPAID', 'REFUND', undefined]);
-    await assertDueAt(store, escrowId, noon.atMs);
+    await assertDueAt(store, escrowId, noon.atMs + 2_000);
     assert.deepEqual(await store.perform(toResolve(by, 'REFUND', escrowId)), cancel);
     await refused(store.perform(toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
     assert.equal((await store.caseOf(escrowId)).open.length, 2);
@@ -138,7 +140,7 @@ export function operationPromises({ test }: StoreTests): void {
 
   test('a sent instruction is SENT, and its order is due when a response should have come', async (store) => {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
-    await assertDueAt(store, escrowId, noon.atMs);
+    await assertDueAt(store, escrowId, noon.atMs + 2_000);
     await store.recordSent(holdId, 5_000);
     assert.equal((await store.findInstruction(holdId))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
@@ -147,6 +149,47 @@ export function operationPromises({ test }: StoreTests): void {
     assert.equal((await store.findInstruction(holdId))?.status, 'SENT');
     assert.equal((await store.caseOf(escrowId)).failedAttempts, 1);
     await assertDueAt(store, escrowId, 7_000);
+  });
+
+  test('an instruction is sent by one process, and by another one once its order is due', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
+    const send = (
+      expected: Pick<Command<'RecordSent'>, 'status' | 'expectedLookUpAtMs'>,
+      lookUpAtMs: number,
+    ) => store.perform({ kind: 'RecordSent', instructionId: holdId, ...expected, lookUpAtMs });
+    const prepared = { status: 'PREPARED', expectedLookUpAtMs: noon.atMs + 2_000 } as const;
+    assert.deepEqual(await Promise.all([send(prepared, 5_000), send(prepared, 6_000)]), [true, false]);
+    const sent = (expectedLookUpAtMs: number) => ({ status: 'SENT', expectedLookUpAtMs }) as const;
+    assert.equal(await send(sent(6_000), 7_000), false);
+    assert.deepEqual(await Promise.all([send(sent(5_000), 8_000), send(sent(5_000), 9_000)]), [true, false]);
+    await assertDueAt(store, escrowId, 8_000);
+  });
+
+  test('what is under way at one process is not changed by another one', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
+    const earlier = await store.caseOf(escrowId);
+    await store.recordSent(holdId, 5_000);
+    const sent = await store.caseOf(escrowId);
+    assert.equal(await store.updateOrder(settlementOf(earlier, { ended: [], lookUpAtMs: 1 })), undefined);
+    const { lookUpAtMs: expectedLookUpAtMs } = earlier;
+    const unanswered = { escrowId, expectedLookUpAtMs, notificationCount: 0, lookUpAtMs: 1, nowMs: 1 };
+    assert.equal(await store.perform({ kind: 'RecordUnanswered', ...unanswered }), false);
+    assert.deepEqual(await store.caseOf(escrowId), sent);
+    await store.notify('event', { holdId }, 1_000);
+    await assertDueAt(store, escrowId, 5_000);
+    assert.ok(
+      await store.updateOrder(settlementOf(sent, { to: 'FROZEN', ended: endedAs('CONFIRMED', sent) })),
+    );
+    await assertDueAt(store, escrowId, noon.atMs);
+  });
+
+  test('a notification makes an order due whose buyer has to act', async (store) => {
+    const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
+    await store.recordSent(holdId, 5_000);
+    const nextAction = { url: 'https://bank.example/1', untilMs: noon.atMs + 60_000 };
+    await store.settled(escrowId, { ended: [], nextAction, lookUpAtMs: 9_000 });
+    await store.notify('event', { holdId }, 1_000);
+    await assertDueAt(store, escrowId, 1_000);
   });
 
   test('an instruction that has ended or does not exist cannot be sent', async (store) => {
@@ -174,7 +217,9 @@ export function operationPromises({ test }: StoreTests): void {
       );
       await assertDueAt(store, escrowId, 1_000 * times);
     }
-    await refused(store.unanswered('ES-2026-', 1), 'ESCROW_NOT_FOUND');
+    const unknown = { escrowId: 'ES-2026-', expectedLookUpAtMs: 1, notificationCount: 0, nowMs: 1 };
+    const noAnswer = store.perform({ kind: 'RecordUnanswered', ...unknown, lookUpAtMs: 1 });
+    await refused(noAnswer, 'ESCROW_NOT_FOUND');
   });
 
   test('a start makes due exactly the orders with an open instruction', async (store) => {
@@ -236,7 +281,7 @@ export function operationPromises({ test }: StoreTests): void {
       const { escrowId, holdId } = await store.opened(by);
       if (hasFailed) await store.unanswered(escrowId, lookUpAtMs);
       else await store.recordSent(holdId, lookUpAtMs);
-      return { escrowId, callerId: by.callerId };
+      return { escrowId, callerId: by.callerId, lookUpAtMs };
     };
     const first = [await ordered(house, 1), await ordered(house, 2), await ordered(house, 3)];
     const second = [await ordered(museum, 50)];

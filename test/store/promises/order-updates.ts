@@ -203,7 +203,14 @@ export function orderUpdatePromises({ test }: StoreTests): void {
     for (const attempt of [
       () => store.notify('event', { holdId }, 1),
       () => store.perform({ kind: 'ResumeOpen', nowMs: 1 }),
-      () => store.recordSent(holdId),
+      async () =>
+        assert.equal(
+          await store.perform({
+            ...{ kind: 'RecordSent', instructionId: holdId, status: 'PREPARED' },
+            ...{ expectedLookUpAtMs: undefined, lookUpAtMs: 1 },
+          }),
+          false,
+        ),
       () => store.unanswered(escrowId, 1),
     ]) {
       await attempt();
