@@ -59,6 +59,27 @@ export function every(
   };
 }
 
+/** How often a process that does not lead checks whether it does, in milliseconds. */
+const leadCheckMs = 1_000;
+
+/**
+ * Like `every`, for work that one of several processes does: runs `work` while `leads()` is true. While it is false, it runs
+ * `follow` at least once a second, so that the work begins soon after the process leads.
+ */
+export function everyWhileLeading(
+  clock: Parameters<typeof every>[0],
+  leads: () => boolean,
+  periodMs: () => number,
+  work: () => unknown,
+  follow: () => unknown = () => {},
+): Repetition {
+  return every(
+    clock,
+    () => (leads() ? periodMs() : Math.min(periodMs(), leadCheckMs)),
+    () => (leads() ? work() : follow()),
+  );
+}
+
 /**
  * Runs `work` with a signal that is aborted after `ms` milliseconds, or when `stopped` is. Rejects with the reason of the
  * signal if it is aborted before `work` ends, also where `work` ignores it.

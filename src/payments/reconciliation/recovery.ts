@@ -1,12 +1,14 @@
 import { ApiError } from '../../domain/reason.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
-import { every, type Repetition } from '../../lib/timing.ts';
+import { everyWhileLeading, type Repetition } from '../../lib/timing.ts';
 import type { DueOrder } from '../../store/reconciliation-commands.ts';
+import { leads, type Store } from '../../store/store.ts';
 import { type OrderUpdateDependencies, reasonOf } from './order-updates.ts';
 import type { Reconciler } from './reconciler.ts';
 
 interface RecoveryDependencies extends Pick<OrderUpdateDependencies, 'execute' | 'clock' | 'limits' | 'log'> {
   readonly reconciler: Reconciler;
+  readonly store: Pick<Store, 'instances'>;
 }
 
 /** How often to look for holds that end within a day, in milliseconds. */
@@ -20,18 +22,18 @@ const turnCheckMs = turnMs / 2;
 
 /**
  * Reconciles orders without a call: recovers those that are due, warns of holds that end soon, looks up released ones. The
- * three share nothing, so no order that is due waits for a released one.
+ * three share nothing, so no order that is due waits for a released one. Of several processes, the one that leads does it.
  */
 export function createRecovery(dependencies: RecoveryDependencies) {
-  const { execute, clock } = dependencies;
+  const { execute, clock, store } = dependencies;
   const stopping = new AbortController();
   const polls = pollDue(dependencies);
   const warnings = warnOfEndingHolds(dependencies, stopping.signal);
   const turns = lookUpReleased(dependencies, stopping.signal);
   return {
-    /** Makes all orders with an open instruction due, and begins. */
+    /** Makes all orders with an open instruction due, unless other processes may be sending some, and begins. */
     start: async (): Promise<void> => {
-      await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
+      if (store.instances === undefined) await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
       await polls.start();
       await warnings.start();
       void turns.start();
@@ -50,7 +52,7 @@ export function createRecovery(dependencies: RecoveryDependencies) {
 }
 
 /** Recovers the orders that are due. It polls, because time makes orders due. */
-function pollDue({ execute, reconciler, clock, limits, log }: RecoveryDependencies): Repetition {
+function pollDue({ execute, reconciler, store, clock, limits, log }: RecoveryDependencies): Repetition {
   /** Orders that have not failed have slots of their own, so that none of them waits for an order that failed before. */
   const queues = [false, true].map((hasFailed) => ({
     hasFailed,
@@ -108,15 +110,19 @@ function pollDue({ execute, reconciler, clock, limits, log }: RecoveryDependenci
     }
   }
 
-  return every(
+  return everyWhileLeading(
     clock,
+    () => leads(store),
     () => limits.pollMs,
     () => startDue().then(() => noteFault(), noteFault),
   );
 }
 
 /** Sends the events that warn callers of holds that end soon. */
-function warnOfEndingHolds({ execute, clock, log }: RecoveryDependencies, stopping: AbortSignal): Repetition {
+function warnOfEndingHolds(
+  { execute, store, clock, log }: RecoveryDependencies,
+  stopping: AbortSignal,
+): Repetition {
   async function warn(): Promise<void> {
     let warned: number;
     do {
@@ -124,8 +130,9 @@ function warnOfEndingHolds({ execute, clock, log }: RecoveryDependencies, stoppi
     } while (warned === warningsMax && !stopping.aborted);
   }
 
-  return every(
+  return everyWhileLeading(
     clock,
+    () => leads(store),
     () => warnEveryMs,
     () =>
       warn().catch((error) =>
@@ -137,10 +144,10 @@ function warnOfEndingHolds({ execute, clock, log }: RecoveryDependencies, stoppi
 /**
  * Looks up RELEASED orders rarely, one after the other, to find a dispute or a return whose notification was lost. The wall
  * clock alone says which share of the orders has its turn, so a restart neither begins again nor needs to know what was done
- * before.
+ * before. A process that begins to lead repeats the last turn, which another one may not have completed.
  */
 function lookUpReleased(
-  { execute, reconciler, clock, limits, log }: RecoveryDependencies,
+  { execute, reconciler, store, clock, limits, log }: RecoveryDependencies,
   stopping: AbortSignal,
 ): Repetition {
   const shares = Math.ceil(limits.releasedLookUpMs / turnMs);
@@ -150,7 +157,7 @@ function lookUpReleased(
   async function takeTurn(turn: number): Promise<void> {
     const sinceMs = clock.nowMs() - limits.releasedLookUpsMs;
     for (const escrowId of await execute({ kind: 'ListReleased', share: turn % shares, shares, sinceMs })) {
-      if (stopping.aborted) return;
+      if (stopping.aborted || !leads(store)) return;
       try {
         await reconciler.lookUpReleased(escrowId);
       } catch (error) {
@@ -171,13 +178,17 @@ function lookUpReleased(
     next += 1;
   }
 
-  return every(
+  return everyWhileLeading(
     clock,
+    () => leads(store),
     () => turnCheckMs,
     () =>
       takeNextTurn().catch((error) =>
         log.warn({ why: reasonOf(error) }, 'the released orders cannot be read now; it is tried again'),
       ),
+    () => {
+      next = turnNow() - 1;
+    },
   );
 }
 

@@ -8,11 +8,14 @@ import {
   type ReconciliationLimits,
   reconciliationLimits,
 } from '../../../src/payments/reconciliation/limits.ts';
-import { createReconciler } from '../../../src/payments/reconciliation/reconciler.ts';
+import {
+  createReconciler,
+  type ReconcilerDependencies,
+} from '../../../src/payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../../../src/payments/reconciliation/recovery.ts';
 import type { Instruction } from '../../../src/store/escrow-commands.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
-import { type Execute, type Kind, perform } from '../../../src/store/store.ts';
+import { type Execute, type Instances, type Kind, perform } from '../../../src/store/store.ts';
 import { newKey, painting, terms } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
 import { createManualClock } from '../../support/clock.ts';
@@ -29,6 +32,11 @@ export const kitLimits: ReconciliationLimits = {
 
 /** A reconciler on a real store; the test controls time and provider. */
 export type Kit = Awaited<ReturnType<typeof openKit>>;
+
+/** What instances on one store share. */
+interface Shared {
+  readonly store?: { readonly instances: Instances | undefined };
+}
 
 /** Turns of the event loop that a step of recovery takes at most: its queries, and a commit after each. */
 const turnsPerStep = 20;
@@ -47,7 +55,11 @@ export function quiet(): Promise<void> {
 }
 
 /** Opens a kit, which is closed after the test. */
-export async function openKit(test: Pick<TestContext, 'after'>, limits: Partial<ReconciliationLimits> = {}) {
+export async function openKit(
+  test: Pick<TestContext, 'after'>,
+  limits: Partial<ReconciliationLimits> = {},
+  instances?: Instances,
+) {
   const dataDir = temporaryFolder(test);
   const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
   const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
@@ -69,9 +81,10 @@ export async function openKit(test: Pick<TestContext, 'after'>, limits: Partial<
     named += 1;
     return `operation-${named}`;
   };
-  const begin = () => {
+  const begin = (over: Partial<Pick<ReconcilerDependencies, 'execute' | 'clock'>> & Shared = {}) => {
     const parts = {
       ...{ execute: executeOrFail, provider, clock, now, newInstructionId, log },
+      ...{ store: { instances }, ...over },
       currency: 'CNY',
       random: () => 0,
       limits: { ...kitLimits, ...limits },
@@ -171,6 +184,18 @@ export async function openKit(test: Pick<TestContext, 'after'>, limits: Partial<
         clock.advance(stepMs);
       }
     },
+    /** Begins another instance on the same store. It recovers nothing until it is started, and is stopped after the test. */
+    join: (over: Parameters<typeof begin>[0]) => {
+      const joined = begin(over);
+      test.after(async () => {
+        joined.recovery.stop();
+        await joined.reconciler.stop();
+      });
+      return joined;
+    },
+    /** Prepares a resolution and does not send it. */
+    prepare: (resolution: 'RELEASE' | 'REFUND', escrowId: string) =>
+      execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() }),
     /** Stops the reconciler and starts another one on the same store, like a restart. */
     restart: async () => {
       await end();
