@@ -23,7 +23,7 @@ import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
 import type { Notifications } from '../payments/reconciliation/notifications.ts';
-import type { Execute, Store } from '../store/store.ts';
+import { type Execute, leads, type Store } from '../store/store.ts';
 import { createProviderMetrics } from '../telemetry/metrics/provider-metrics.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { createService } from './service.ts';
@@ -176,7 +176,8 @@ async function publishLog({ config, clock, log, opened }: Start, { execute, keyR
   opened.defer(publication.stop);
   if (logTimeStamps !== undefined) {
     const parts = { terms: logTimeStamps, publication, execute, randomBytes, clock, log };
-    opened.defer(startTimeStamping(parts).stop);
+    const stamping = { ...parts, leads: () => leads(store) };
+    opened.defer(startTimeStamping(stamping).stop);
   }
   return {
     publication,

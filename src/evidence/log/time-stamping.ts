@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
-import { every } from '../../lib/timing.ts';
+import { everyWhileLeading } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
 import { readNote } from '../formats/checkpoint.ts';
 import { checkTime, errorOf, inTime, post } from './post.ts';
@@ -32,6 +32,8 @@ interface TimeStampingDependencies {
   readonly terms: TimeStampTerms;
   readonly publication: Pick<Publication, 'current'>;
   readonly execute: Execute;
+  /** Whether this process stamps, of several that publish the log. */
+  readonly leads: () => boolean;
   /** Returns so many random bytes. */
   readonly randomBytes: (count: number) => Uint8Array;
   readonly clock: Clock;
@@ -51,7 +53,7 @@ export function parseAuthorities(pem: string): string {
  * and when it recovers. `stop` resolves when no request is open.
  */
 export function startTimeStamping(dependencies: TimeStampingDependencies): { stop(): Promise<void> } {
-  const { terms, publication, execute, randomBytes, clock, log } = dependencies;
+  const { terms, publication, execute, leads, randomBytes, clock, log } = dependencies;
   const stopping = new AbortController();
   const { signal: stopped } = stopping;
   let fault: string | undefined;
@@ -95,7 +97,7 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): { sto
     }
   }
 
-  const stamping = every(clock, () => pauseMs, stampNewest);
+  const stamping = everyWhileLeading(clock, leads, () => pauseMs, stampNewest);
   void stamping.start();
   return {
     stop: () => {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { timeStampLimits } from '../../../src/evidence/log/time-stamping.ts';
+import pino from 'pino';
+import { startTimeStamping, timeStampLimits } from '../../../src/evidence/log/time-stamping.ts';
+import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -79,6 +82,40 @@ test('the first checkpoint is stamped at once, later ones once per period in whi
   assert.equal((await stampFor(third, later))?.note, stampedAgain.note);
   await third.close();
   assert.equal(authority.asked(), asked + 1);
+});
+
+test('of several instances the one that leads stamps, and another one takes over within 15 seconds', async (t) => {
+  const authority = await startTimeStampAuthority(t);
+  const service = await startPublishing(t);
+  const { execute, publication } = service;
+  const clock = createManualClock();
+  const leading = new Set<string>();
+  for (const name of ['one', 'other']) {
+    const terms = { url: authority.url, everyMs, authorities: readFileSync(authority.caFile, 'utf8') };
+    const log = pino({ level: 'silent' });
+    const leads = () => leading.has(name);
+    const stamping = startTimeStamping({ terms, publication, execute, leads, randomBytes, clock, log });
+    t.after(stamping.stop);
+  }
+  const pass = async (seconds: number) => {
+    for (let passed = 0; passed < seconds; passed += 1) {
+      clock.advance(1_000);
+      clock.setWall(Date.now());
+      await new Promise(setImmediate);
+    }
+  };
+  await pass(30);
+  assert.equal(authority.asked(), 0, 'none leads');
+  leading.add('one');
+  await pass(2);
+  await stamped(service, 0);
+  const leaf = await service.file();
+  await service.published(leaf);
+  leading.delete('one');
+  leading.add('other');
+  await pass(2);
+  await stamped(service, leaf);
+  assert.equal(authority.asked(), 2);
 });
 
 /** Wrong responses. Wrong tokens are tested with the verifier. */
