@@ -244,7 +244,7 @@ export interface WebhookCommands {
     readonly underWay: readonly number[];
   }): WebhookWork;
   /**
-   * Records the results of attempts; idempotent. When a delivery ends, the next one of its resource becomes due. An endpoint
+   * Records the results of attempts; idempotent. A failed attempt changes nothing after a later one. When a delivery ends, the next one of its resource becomes due. An endpoint
    * whose attempts have all failed for `failingMaxS` is disabled, with an event. Results for a deleted endpoint are ignored.
    * Also deletes some deliveries whose events have expired.
    */

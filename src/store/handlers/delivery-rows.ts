@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, lt, or, sql } from 'drizzle-orm';
 import { type Event, resourceOf } from '../../domain/event.ts';
 import { dueHorizonMs } from '../../domain/webhook.ts';
 import { webhookDelivery } from '../engine/schema.ts';
@@ -57,7 +57,10 @@ export function createDeliveryRows(database: Database) {
     /** Makes due what is scheduled later than any retry, which a clock that was set back leaves. */
     capDueTimes: (id: number, nowMs: number) =>
       setBack.run({ id, nextAttemptAtMs: nowMs, horizonMs: nowMs + dueHorizonMs }),
-    /** Records an attempt. Returns the resource of its event; undefined if the delivery is gone. Without a retry, it ends. */
+    /**
+     * Records an attempt. Returns the resource of its event. Without a retry, the delivery ends. Returns undefined and changes nothing
+     * if the delivery is gone, or if the attempt failed and a later one was recorded already.
+     */
     record: async (outcome: DeliveryResult, isEnabled: boolean): Promise<string | undefined> => {
       const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
       const isTriedAgain = retryAtMs !== null && isEnabled;
@@ -95,6 +98,7 @@ function prepareQueries(database: Database) {
 }
 
 function prepareChanges(database: Database) {
+  const isLater = lt(webhookDelivery.attempts, sql.placeholder('attempts'));
   const oldest = database
     .select({ sequence: webhookDelivery.sequence })
     .from(webhookDelivery)
@@ -137,7 +141,7 @@ function prepareChanges(database: Database) {
         // It is null already unless the delivery is open.
         nextAttemptAtMs: choose(isOpen, sql.placeholder('nextAttemptAtMs'), webhookDelivery.nextAttemptAtMs),
       })
-      .where(isNamed)
+      .where(and(isNamed, or(sql`${sql.placeholder('status')} = 'DELIVERED'`, isLater)))
       .returning({ resource: webhookDelivery.resource }),
     deleteOld: database
       .delete(webhookDelivery)

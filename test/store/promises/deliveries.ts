@@ -227,6 +227,29 @@ export function deliveryPromises(tests: StoreTests): void {
     }
   });
 
+  test('a failed attempt that is recorded late changes nothing of a later one', async (store) => {
+    const { webhook } = store;
+    await store.fileSome(store.gallery, 2);
+    await store.take();
+    const page = firstPage(2);
+    const list = () => store.perform({ kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
+    await store.note(
+      store.outcome(1, { attempts: 3 }),
+      store.outcome(2, { ...failed, attempts: 3, retryAtMs: nowMs + 5_000 }),
+    );
+    const before = await list();
+    await store.note(
+      store.outcome(1, { ...failed, attempts: 2 }),
+      store.outcome(2, { ...failed, attempts: 2, retryAtMs: nowMs + 1_000 }),
+    );
+    assert.deepEqual(await list(), before);
+    await store.note(store.outcome(2, { attempts: 2 }));
+    assert.deepEqual(await store.statuses(), [
+      [1, 'DELIVERED', 3, null],
+      [2, 'DELIVERED', 2, null],
+    ]);
+  });
+
   test('an endpoint fails since the first of its failures in a row', async (store) => {
     await store.fileSome(store.gallery, 2);
     await store.take();
