@@ -33,11 +33,8 @@ export function createDeliveryHandlers(
   return {
     ListSending: reads(async ({ page }) => {
       const isSending = and(eq(webhook.status, 'ENABLED'), eq(caller.status, 'ACTIVE'));
-      const sending = await oldestFirst(rows.select(), webhook.id, page, isSending);
-      return pageOf(sending, page, async (row) => ({
-        ...toWebhook(row),
-        nextDueAtMs: (await deliveries.pending(row.id, 1))[0]?.nextAttemptAtMs ?? null,
-      }));
+      const sending = await oldestFirst(rows.selectSending(), webhook.id, page, isSending);
+      return pageOf(sending, page, ({ nextDueAtMs, ...row }) => ({ ...toWebhook(row), nextDueAtMs }));
     }),
     ClaimDeliveries: writes(async ({ id, nowMs, limit, underWay }) => {
       const row = await rows.byId(id);

@@ -37,6 +37,10 @@ export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
 /** Whether an endpoint is enabled, and its last attempt did not fail. */
 export const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
 
+/** When the first PENDING delivery of an endpoint is due. */
+const nextDueAtMs = sql<number | null>`(SELECT min(${webhookDelivery.nextAttemptAtMs}) FROM ${webhookDelivery}
+  WHERE ${webhookDelivery.webhook} = ${webhook.id} AND ${webhookDelivery.status} = 'PENDING')`;
+
 /** The rows of endpoints. They change rarely, so only the statements for sending are prepared. */
 export type WebhookRows = ReturnType<typeof createWebhookRows>;
 
@@ -57,6 +61,13 @@ export function createWebhookRows(database: Database) {
   });
   return {
     select,
+    /** Likewise, with what sending needs. */
+    selectSending: () =>
+      database
+        .select({ ...webhookColumns, nextDueAtMs })
+        .from(webhook)
+        .innerJoin(caller, eq(caller.id, webhook.callerId))
+        .$dynamic(),
     /** Throws WEBHOOK_NOT_FOUND. */
     find: async ({ webhookId, owner }: WebhookName): Promise<WebhookRow> => {
       const isOwn = owner === undefined ? undefined : eq(webhook.callerId, owner);
