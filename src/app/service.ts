@@ -19,6 +19,7 @@ import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
 import { createFeed, createPolls } from '../events/feed.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
+import { sendingLimits } from '../events/webhooks/limits.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
 import { Sender } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
@@ -35,7 +36,7 @@ import { createNotifications } from '../payments/reconciliation/notifications.ts
 import { createReconciler } from '../payments/reconciliation/reconciler.ts';
 import { createRecovery } from '../payments/reconciliation/recovery.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
-import { executorOf, type Store, shares } from '../store/store.ts';
+import { executorOf, leads, type Store, shares } from '../store/store.ts';
 
 /** What the service works with. */
 export interface ServiceParts extends ProcessParts {
@@ -88,13 +89,12 @@ export function createService(parts: ServiceParts) {
     ...{
       execute: executorOf(store, shares.webhooks),
       onEvents: store.onEvents,
+      leads: () => leads(store),
       requestsInFlight: store.requestsInFlight,
-      attempt,
-      clock: businessClock,
-      random: parts.random,
-      log: parts.log,
     },
+    ...{ attempt, clock: businessClock, random: parts.random, log: parts.log },
     message: (event) => webhookMessage(event, { idKey, timestamp }),
+    limits: store.instances && { ...sendingLimits, listEveryMs: sendingLimits.listSharedEveryMs },
   });
   const dependencies: ServiceDependencies = {
     ...{ ...parts, now, timestamp, paging, reconciler, bundles, linkTokens, linkPath, feed, polls, idKey },

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
-import { every, type Repetition, sleep } from '../../lib/timing.ts';
+import { everyWhileLeading, type Repetition, sleep } from '../../lib/timing.ts';
 import type { EventWithCaller } from '../../store/event-commands.ts';
 import { allOf } from '../../store/paging.ts';
 import type { Execute, Store } from '../../store/store.ts';
@@ -26,6 +26,8 @@ import { createStoreBackoff, createThrottle, type StoreBackoff } from './throttl
 interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];
+  /** Whether this process sends, of several that serve the store. */
+  readonly leads: () => boolean;
   /** How many requests the store has accepted and not completed. */
   readonly requestsInFlight: () => number;
   readonly attempt: Attempt;
@@ -41,7 +43,8 @@ interface SenderDependencies {
 /**
  * Sends events to the endpoints of their callers: each event at least once, the events of one resource in their order, with
  * retries. Deliveries are in the store; a bounded number of them is in memory. Each endpoint has a next step, a request or a
- * claim of due deliveries. Both have limits, so an endpoint waits until `#run` starts its step. Sends nothing until `start`.
+ * claim of due deliveries. Both have limits, so an endpoint waits until `#run` starts its step. Sends nothing until `start`, nor
+ * while another process leads.
  */
 export class Sender {
   readonly #dependencies: SenderDependencies;
@@ -51,7 +54,7 @@ export class Sender {
   readonly #throttle: ReturnType<typeof createThrottle>;
   readonly #store: StoreBackoff;
   readonly #results: ReturnType<typeof createDeliveryResults>;
-  /** Lists all endpoints again and again: a listing may have failed. */
+  /** Lists all endpoints again and again: a listing may have failed, or another process may have changed one. */
   readonly #listing: Repetition;
   readonly #counts = { delivered: 0, failed: 0, disabled: 0 };
   /** Endpoints that need a claim, in the order in which they requested it. */
@@ -76,10 +79,12 @@ export class Sender {
     this.#store = store;
     const onRecorded = this.#onRecorded.bind(this);
     this.#results = createDeliveryResults({ execute, clock, store, limits, onRecorded });
-    this.#listing = every(
+    this.#listing = everyWhileLeading(
       clock,
+      dependencies.leads,
       () => limits.listEveryMs,
       () => this.#list(),
+      () => this.#forget(),
     );
   }
 
@@ -135,6 +140,11 @@ export class Sender {
     this.#run();
   }
 
+  /** Drops what is claimed and not started: another process sends it. */
+  #forget(): void {
+    for (const queue of [...this.#queues.all()]) this.#remove(queue);
+  }
+
   #onEvents(callerIds: readonly number[]): void {
     for (const queue of callerIds.flatMap((callerId) => [...this.#queues.ofCaller(callerId)])) {
       if (queue.mayHaveMore) continue;
@@ -163,7 +173,7 @@ export class Sender {
 
   /** Starts all steps that may start now: requests and claims by turns, so that neither uses up what the throttle allows. */
   #run(): void {
-    if (this.#isStopped) return;
+    if (this.#isStopped || !this.#dependencies.leads()) return;
     let hasStarted = true;
     while (hasStarted) {
       const hasSent = this.#startIf(() => this.#sendNext());

@@ -110,14 +110,22 @@ function assertArrived({ webhook, bodies }: Received, events: readonly EventWith
   assert.deepEqual(inOrder(arrivals), inOrder(sent));
 }
 
-async function simulate(t: TestContext, seed: number): Promise<void> {
+/** What happens to the process that sends: it is killed, or another one on the same store leads, sometimes both or none. */
+type Change = 'KILL' | 'LEAD';
+
+async function simulate(t: TestContext, seed: number, change: Change): Promise<void> {
   const random = createRandom(seed);
   const receivers = createReceivers(random);
-  let sending = await startSending(t, {
-    attempt: receivers.attempt,
-    random: () => random.below(1_000) / 1_000,
-    limits: { window: 1 + random.below(8) },
-  });
+  const limits = { window: 1 + random.below(8), ...(change === 'LEAD' && { listEveryMs: 500 }) };
+  const common = { attempt: receivers.attempt, random: () => random.below(1_000) / 1_000, limits };
+  let leading = ['one'];
+  let sending = await startSending(t, { ...common, leads: () => leading.includes('one') });
+  const { store: shared, clock } = sending;
+  const two = [sending];
+  if (change === 'LEAD')
+    two.push(
+      await startSending(t, { ...common, store: shared, clock, leads: () => leading.includes('other') }),
+    );
   const filters: readonly (readonly EventType[] | undefined)[] = [
     undefined,
     ['escrow.frozen', 'escrow.released', 'escrow.refunded'],
@@ -142,14 +150,23 @@ async function simulate(t: TestContext, seed: number): Promise<void> {
       taken += 1;
       return taken > steps;
     });
-    sending = await sending.killed();
-    receivers.kill();
+    if (change === 'KILL') {
+      sending = await sending.killed();
+      receivers.kill();
+    } else {
+      leading = random.pick([['one'], ['other'], ['one', 'other'], []]);
+      sending = random.pick(two);
+    }
   }
 
   receivers.recover();
+  leading = ['one'];
+  [sending = sending] = change === 'KILL' ? [sending] : two;
   const { store } = sending;
   const all = [...receivers.received.values()];
   await sending.until(async () => {
+    // Retries take days, and instances look each second for who leads.
+    if (change === 'LEAD') sending.clock.setWall(sending.clock.nowMs() + hourMs / 6);
     for (const { webhook } of all) {
       const deliveries = await deliveriesOf(store, webhook);
       if (deliveries.some(({ status }) => status !== 'DELIVERED')) return false;
@@ -160,10 +177,15 @@ async function simulate(t: TestContext, seed: number): Promise<void> {
     const { by } =
       platforms.find(({ by }) => by.callerId === own.webhook.callerId) ?? assert.fail('whose it is');
     assertArrived(own, await eventsOf(store, by));
-    assert.ok(own.most <= sendingLimits.atOncePerEndpoint, `${own.most} at a time`);
+    const mostAtOnce = (change === 'KILL' ? 1 : two.length) * sendingLimits.atOncePerEndpoint;
+    assert.ok(own.most <= mostAtOnce, `${own.most} at a time`);
   }
 }
 
-for (const seed of [1, 2, 3])
+for (const seed of [1, 2, 3]) {
   test(`each event arrives in the order of its resource through ${kills} kills, failures and a clock that is set (seed ${seed})`, (t) =>
-    simulate(t, seed));
+    simulate(t, seed, 'KILL'));
+
+  test(`likewise through ${kills} changes of the instance that leads (seed ${seed})`, (t) =>
+    simulate(t, seed, 'LEAD'));
+}

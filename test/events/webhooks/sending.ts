@@ -71,6 +71,10 @@ export interface SendingOptions {
   readonly around?: (command: Command, execute: Execute) => Promise<unknown>;
   readonly clock?: ManualClock;
   readonly dataDir?: string;
+  /** The store of another sender, in place of an own one. */
+  readonly store?: Store;
+  /** By default always. */
+  readonly leads?: () => boolean;
 }
 
 /** Few timers, so that days pass quickly. */
@@ -82,7 +86,7 @@ type Scope = Pick<TestContext, 'after'>;
 export async function startSending(test: Scope, options: SendingOptions): Promise<Sending> {
   const { random = () => 0, around = (command, execute) => execute(command) } = options;
   const { clock = createManualClock(noon.atMs), dataDir = temporaryFolder(test) } = options;
-  const store = await openStore(test, sqliteInThisThread, dataDir);
+  const store = options.store ?? (await openStore(test, sqliteInThisThread, dataDir));
   let isKilled = false;
   let commands = 0;
   let attempts = 0;
@@ -111,6 +115,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   const log: Record<string, unknown>[] = [];
   const sender = new Sender({
     ...{ execute, attempt, random, message: options.message ?? messageOf },
+    leads: options.leads ?? (() => true),
     requestsInFlight: options.requestsInFlight ?? store.requestsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
