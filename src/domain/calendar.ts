@@ -39,6 +39,12 @@ export function yearOf(timestamp: string): number {
   return Number(timestamp.slice(0, 4));
 }
 
+/** The timestamp of so many seconds later, with the same offset. */
+export function laterTimestamp(timestamp: string, seconds: number): string {
+  const timeZone = timestamp.slice(-'+00:00'.length);
+  return Temporal.Instant.from(timestamp).add({ seconds }).toString({ timeZone, smallestUnit: 'second' });
+}
+
 /** The date, YYYY-MM-DD, that a timestamp of the calendar begins with. */
 export function dateOf(timestamp: string): string {
   return timestamp.slice(0, 10);

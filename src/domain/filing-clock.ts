@@ -3,7 +3,7 @@ import { ApiError } from './reason.ts';
 /** Why the wall clock may be wrong. Nothing is filed then, because the time of a record can never be corrected. */
 export interface ClockFault {
   /**
-   * - BEHIND: it is earlier than the newest record, so times would run backwards.
+   * - BEHIND: it is more than `behindMaxS` before the newest record, so times would run backwards.
    * - AHEAD: it is so far ahead of the newest filing that it is probably not set, or set to a wrong year.
    * - SET: it was set since the process started, compared with the monotonic clock. A machine that was suspended looks the
    *   same.
@@ -29,6 +29,11 @@ export interface ClockReading {
 }
 
 const dayS = 86_400;
+/**
+ * How far the clock may be before the newest record, in seconds: the record that it dates then has the time of that one. Servers on one
+ * database have clocks of their own, which NTP keeps closer than this.
+ */
+export const behindMaxS = 5;
 /** How far the clock may be set while the process runs. */
 const setMaxS = dayS;
 /** How far it may be ahead of the newest filing: a registry that is idle for longer asks an operator once. */
@@ -43,7 +48,7 @@ export function findClockFault({
   datedS = newestS,
   setByS,
 }: ClockReading): ClockFault | undefined {
-  if (nowS < newestS) return { kind: 'BEHIND', byS: newestS - nowS };
+  if (newestS - nowS > behindMaxS) return { kind: 'BEHIND', byS: newestS - nowS };
   if (Math.abs(setByS) > setMaxS) return { kind: 'SET', byS: setByS };
   if (nowS - datedS > aheadMaxS) return { kind: 'AHEAD', byS: nowS - datedS };
   return undefined;

@@ -30,7 +30,8 @@ export const realTime = (at: BusinessTime): Omit<BusinessTime, 'real'> => at.rea
 /** Filings and their provenance: append-only. */
 export interface FilingCommands {
   /**
-   * Files an artwork under the next number of the year of the real time. Numbers have no gaps except after a restore. Fails with
+   * Files an artwork under the next number of the year of the real time, or of the newest record if that is later by up to
+   * `behindMaxS`: the filing then has the time of that record. Numbers have no gaps except after a restore. Fails with
    * FILING_NUMBERS_EXHAUSTED; with FILING_CAP_REACHED if the caller has used its `cap` for the year; and with UNAVAILABLE while
    * `findClockFault` reports a fault. `clockSetByS` is its `setByS`, 0 by default.
    */

@@ -61,28 +61,34 @@ test('a batch costs at most 256, and the rest follow', async () => {
   assert.deepEqual(sizes(), [worthwhile, batchMax, batchMax + 1 - worthwhile]);
 });
 
-test('an overtaken filing gets the time of the later one, unless its clock was set back', async () => {
-  const times: number[] = [];
-  const batcher = createBatcher(async (requests) =>
+test('filings that wait get the time and the clock check of the newest, unless the clock was set back', async () => {
+  const sent: (readonly [number, number | undefined])[] = [];
+  const { execute } = createBatcher(async (requests) =>
     requests.map(({ effect }) => {
-      if (effect?.kind === 'FileArtwork') times.push(effect.at.atMs);
+      if (effect?.kind === 'FileArtwork') sent.push([effect.at.atMs, effect.clockSetByS]);
       return done;
     }),
   );
-  const file = (share: number, atMs: number) =>
-    batcher.execute({
-      share,
+  const file = (atMs: number, clockSetByS: number) =>
+    execute({
       effect: {
-        ...{ kind: 'FileArtwork', artwork: { ...artwork, price: 1n } },
-        ...{ at: { atMs, timestamp: String(atMs) }, by: { callerId: share, caller: 'gallery' } },
+        ...{ kind: 'FileArtwork', artwork: { ...artwork, price: 1n }, clockSetByS },
+        ...{
+          at: { atMs, timestamp: String(Math.floor(atMs / 1_000)) },
+          by: { callerId: 1, caller: 'gallery' },
+        },
       },
     });
-  // More than a share may use in a turn, so that the second one overtakes.
-  const busy = Array.from({ length: 80 }, () => file(1, 1_000));
-  await Promise.all([...busy, file(2, 2_000)]);
-  assert.deepEqual([times.length, times.lastIndexOf(1_000), times.indexOf(2_000)], [81, 63, 64]);
-  await file(1, 1_500);
-  assert.equal(times.at(-1), 1_500);
+  await Promise.all([file(1_000, 1), file(60_000, 2), file(60_900, 3)]);
+  await Promise.all([file(70_000, 4), file(1_500, 5)]);
+  assert.deepEqual(sent, [
+    [60_900, 3],
+    // Records have whole seconds.
+    [60_000, 2],
+    [60_900, 3],
+    [70_000, 4],
+    [1_500, 5],
+  ]);
 });
 
 const webhook = { webhookId: 'wh_0', owner: 1 };

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Config, settings } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
+import { behindMaxS, clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
 import type { Finding } from '../../domain/finding.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
 import { createClockPart } from '../../health/clock-part.ts';
@@ -86,7 +86,7 @@ export async function checkClock(
   const { ok, warning, fault } = findingsOf('clock');
   const doubt = await createClockPart(clock, newestFilingMs).findFault();
   const nowMs = clock.nowMs();
-  const isBehind = newestFilingMs !== undefined && nowMs < newestFilingMs;
+  const isBehind = newestFilingMs !== undefined && newestFilingMs - nowMs > behindMaxS * 1_000;
   const toDo = `set it if it is wrong, and have NTP keep it${isBehind ? wasAhead : ''}`;
   if (doubt !== undefined) return fault(`${doubt}: ${toDo}`);
   const refused = findClockFault({ nowS: Math.floor(nowMs / 1_000), newestS, datedS, setByS: 0 });
@@ -98,7 +98,7 @@ export async function checkClock(
     return warning(
       `it says ${utcTimestamp(nowMs)}, and the newest filing is of ${utcTimestamp(newestFilingMs)}: ${toDo}`,
     );
-  const order = newestFilingMs === undefined ? '' : ', after the newest filing';
+  const order = newestFilingMs === undefined || nowMs < newestFilingMs ? '' : ', after the newest filing';
   return ok(`it says ${utcTimestamp(nowMs)}${order}; ${keptBy()}`);
 }
 

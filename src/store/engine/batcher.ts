@@ -1,5 +1,4 @@
 import { unavailable } from '../../domain/reason.ts';
-import type { BusinessTime } from '../filing-commands.ts';
 import { type Command, type Executed, type Kind, type StoreRequest, shares } from '../store.ts';
 import { deletedPerRequest, redeliveredPerRequest } from '../webhook-commands.ts';
 import { asError, fateUnknown, type Reply } from './failure.ts';
@@ -17,8 +16,6 @@ const worthwhile = 32;
 /** A request that waits for its reply. */
 interface Waiting {
   readonly request: StoreRequest;
-  /** Counts up. */
-  readonly arrival: number;
   readonly share: number;
   readonly cost: number;
   readonly characters: number;
@@ -39,13 +36,12 @@ type Send = (requests: readonly StoreRequest[], storing: () => void) => Promise<
  */
 export function createBatcher(send: Send, readAhead?: (requests: readonly StoreRequest[]) => void) {
   const queue = createFairQueue<Waiting>(costMax);
-  const inOrderOfTime = createTimeOrder();
+  const dates = createFilingDates();
   /** What is sent first: what the previous batch did not execute, and what was read ahead. */
   let next: readonly Waiting[] = [];
   let isStoring = false;
   let heldCharacters = 0;
   let underWay = 0;
-  let arrivals = 0;
   let isScheduled = false;
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
@@ -78,7 +74,7 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
       isStoring = true;
       schedule();
     };
-    send(batch.map(inOrderOfTime), storing).then(
+    send(batch.map(dates.dated), storing).then(
       (replies) => end(batch, replies),
       (error) => end(batch, [], error),
     );
@@ -111,9 +107,9 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
         reject(unavailable(isClosed ? 'The store is closed.' : 'The store takes no more at this moment.'));
         return promise;
       }
-      arrivals += 1;
+      dates.submitted(request);
       queue.add({
-        ...{ request, arrival: arrivals, characters, reject },
+        ...{ request, characters, reject },
         share: request.share ?? shares.service,
         cost: costOf(request),
         resolve: resolve as Waiting['resolve'],
@@ -144,22 +140,23 @@ function settle(batch: readonly Waiting[], replies: readonly Reply[], error: Err
 }
 
 /**
- * Returns a function that makes the requests of batches to be sent. A filing that a later request has overtaken gets the time of
- * that request: if records ran backwards, the store would take the clock to be wrong. A filing that came later with an earlier
- * time was dated by such a clock, and keeps it.
+ * Dates the filings of batches that are sent. A filing gets the time of the one that was submitted last, if that has a later second: it
+ * has waited, perhaps for a database that did not respond, and later ones may be stored already, so that it would be rejected as if the
+ * clock were wrong. A filing that is later than the last one was dated before the clock was set back, and keeps its time.
  */
-function createTimeOrder(): (waiting: Waiting) => StoreRequest {
-  /** The time of the last record that was sent, and when its request arrived. */
-  let newest: { readonly arrival: number; readonly at: BusinessTime } | undefined;
-  return ({ request, arrival }) => {
-    const { effect } = request;
-    if (effect === undefined || !('at' in effect)) return request;
-    const { at } = effect;
-    if (newest === undefined || arrival > newest.arrival || at.atMs >= newest.at.atMs) {
-      newest = { arrival, at };
-      return request;
-    }
-    return effect.kind === 'FileArtwork' ? { ...request, effect: { ...effect, at: newest.at } } : request;
+function createFilingDates() {
+  let newest: Command<'FileArtwork'> | undefined;
+  return {
+    submitted: ({ effect }: StoreRequest): void => {
+      if (effect?.kind === 'FileArtwork') newest = effect;
+    },
+    dated: ({ request }: Waiting): StoreRequest => {
+      const { effect } = request;
+      if (effect?.kind !== 'FileArtwork' || newest === undefined) return request;
+      const { at, clockSetByS = 0 } = newest;
+      if (effect.at.timestamp === at.timestamp || effect.at.atMs > at.atMs) return request;
+      return { ...request, effect: { ...effect, at, clockSetByS } };
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { InferSelectModel } from 'drizzle-orm';
-import { dateOf, yearOf } from '../../domain/calendar.ts';
+import { dateOf, laterTimestamp, yearOf } from '../../domain/calendar.ts';
 import {
   evidenceHash,
   type Filing,
@@ -9,10 +9,10 @@ import {
   sequenceOfFiling,
   yearOfFiling,
 } from '../../domain/filing.ts';
-import { clockError, findClockFault } from '../../domain/filing-clock.ts';
+import { behindMaxS, clockError, findClockFault } from '../../domain/filing-clock.ts';
 import type { LaterRecord } from '../../domain/provenance.ts';
 import type { ApiError } from '../../domain/reason.ts';
-import { realTime } from '../filing-commands.ts';
+import { type BusinessTime, realTime } from '../filing-commands.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Incidents } from './failure.ts';
 import { type Handlers, reads, writesLast } from './handlers.ts';
@@ -51,6 +51,23 @@ export interface FilingTables {
   transfersOf(filingNo: string): StoredRecord[];
 }
 
+/**
+ * The time of a record that is made at `at`: that of the newest leaf, Unix seconds, if it is later by up to `behindMaxS`. So the log
+ * is in the order of time although each server has a clock of its own.
+ */
+export function timeOfRecord(at: BusinessTime, newestS: number | undefined): BusinessTime {
+  const behindS = newestS === undefined ? 0 : newestS - unixSeconds(realTime(at));
+  return behindS > 0 && behindS <= behindMaxS ? laterBy(at, behindS) : at;
+}
+
+const laterBy = ({ atMs, timestamp, real }: BusinessTime, seconds: number): BusinessTime => ({
+  atMs: atMs + seconds * 1_000,
+  timestamp: laterTimestamp(timestamp, seconds),
+  real: real && laterBy(real, seconds),
+});
+
+const unixSeconds = ({ atMs }: Pick<BusinessTime, 'atMs'>): number => Math.floor(atMs / 1_000);
+
 /** What the handlers below need. */
 interface Parts {
   readonly tables: FilingTables;
@@ -82,10 +99,11 @@ function createFiling(parts: Parts): Handlers['FileArtwork'] {
     throw clockError(fault);
   }
 
-  return writesLast(({ artwork, at, by, clockSetByS = 0, cap }) => {
-    const { atMs, timestamp } = realTime(at);
-    const filedAtS = Math.floor(atMs / 1000);
-    rejectWrongClock(filedAtS, clockSetByS);
+  return writesLast(({ artwork, at: calledAt, by, clockSetByS = 0, cap }) => {
+    rejectWrongClock(unixSeconds(realTime(calledAt)), clockSetByS);
+    const at = timeOfRecord(calledAt, log.newestS());
+    const { timestamp } = realTime(at);
+    const filedAtS = unixSeconds(realTime(at));
     const year = yearOf(timestamp);
     const { callerId } = by;
     if (cap !== undefined && tables.countOf({ callerId, year }) >= cap.filings)

@@ -1,6 +1,7 @@
 import { count, eq, sql } from 'drizzle-orm';
 import { dateOf } from '../../domain/calendar.ts';
 import { recordHash } from '../../domain/provenance.ts';
+import { timeOfRecord } from '../engine/filings.ts';
 import type { EngineParts } from '../engine/parts.ts';
 import { filing, provenanceRecord } from '../engine/schema.ts';
 import { named, placeholdersFor, prepare } from '../engine/statement.ts';
@@ -45,11 +46,13 @@ export function createProvenanceRecords({
 
   return {
     /** Appends a TRANSFER record and adds its event. Runs inside an effect. Throws RecordDamaged like `transfersOf`. */
-    appendTransfer: async (filingNo: string, at: BusinessTime): Promise<void> => {
+    appendTransfer: async (filingNo: string, confirmedAt: BusinessTime): Promise<void> => {
+      const newestS = await log.newestS();
+      const at = timeOfRecord(confirmedAt, newestS);
       const { atMs, timestamp } = realTime(at);
       const clockS = Math.floor(atMs / 1000);
       // The time of its leaf, which is never before the newest one: a clock that was set back makes nothing older.
-      const recordedAtS = Math.max(clockS, (await log.newestS()) ?? clockS);
+      const recordedAtS = Math.max(clockS, newestS ?? clockS);
       const position = (await transfersOf(filingNo)) + 2;
       const record = { event: 'TRANSFER', at: dateOf(timestamp) } as const;
       const evidenceHash = recordHash({ ...record, filingNo, sequence: position });

@@ -24,6 +24,17 @@ export function filingPromises({ test }: StoreTests): void {
     assert.equal(await store.fileOne(by, time('2026-12-31T23:59:59+00:00')), 'AS-2026-000002');
   });
 
+  test('a filing has the year of the record that dates it', async (store) => {
+    const by = store.gallery;
+    const cap = { filings: 2, endsInS: 2 };
+    const [newYear, before] = [time('2027-01-01T00:00:01+08:00'), time('2026-12-31T23:59:58+08:00')];
+    assert.equal(await store.fileOne(by, newYear), 'AS-2027-000001');
+    const file = () => store.perform({ ...toFile(by, before), cap });
+    const { filingNo, timestamp } = await file();
+    assert.deepEqual([filingNo, timestamp], ['AS-2027-000002', newYear.timestamp]);
+    await refused(file(), 'FILING_CAP_REACHED');
+  });
+
   test('a filing is found exactly as sent and returned', async (store) => {
     const by = store.gallery;
     const artwork = {
