@@ -34,8 +34,8 @@ const dayS = 86_400;
  * database have clocks of their own, which NTP keeps closer than this.
  */
 export const behindMaxS = 5;
-/** How far the clock may be set while the process runs. */
-const setMaxS = dayS;
+/** How far the clock may be set while the process runs, and how far it may be from the one that an operator accepts, in seconds. */
+export const setMaxS = dayS;
 /** How far it may be ahead of the newest filing: a registry that is idle for longer asks an operator once. */
 const aheadMaxS = 366 * dayS;
 /** The longest Retry-After, in seconds: an operator may have fixed the clock by then. */

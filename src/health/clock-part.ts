@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { clockDifferenceMaxS } from '../api/authentication.ts';
 import type { Clock } from '../domain/clock.ts';
-import { type ClockFault, clockFaultText, findClockFault } from '../domain/filing-clock.ts';
+import { type ClockFault, clockFaultText, findClockFault, setMaxS } from '../domain/filing-clock.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { every } from '../lib/timing.ts';
 import type { Execute } from '../store/store.ts';
@@ -62,7 +62,7 @@ const checkEveryMs = 1_000;
 /**
  * Watches whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. Checks once
  * a second; resolves after the first check. Logs an error when filings begin to be rejected, and a line when they are accepted
- * again. A clock that an operator accepts is trusted from then on.
+ * again. A clock that an operator accepts is trusted from then on, also at other servers whose clock is within a day of it.
  */
 export async function watchFilingClock(execute: Execute, clock: Clock, log: Logger) {
   const lead = () => clock.nowMs() - clock.monotonicMs();
@@ -75,11 +75,13 @@ export async function watchFilingClock(execute: Execute, clock: Clock, log: Logg
 
   async function check(): Promise<void> {
     const state = await execute({ kind: 'ReadLogClock' });
-    const last = state.accepted?.sequence ?? 0;
-    if (accepted !== undefined && last > accepted) trustedLeadMs = lead();
-    accepted = last;
-    // Read after the store, so that no stored time is newer.
+    // Read after the store, so that this process has dated nothing later.
     const nowS = Math.floor(clock.nowMs() / 1_000);
+    const { sequence: last, timeS: acceptedS } = state.accepted ?? { sequence: 0, timeS: nowS };
+    const isNew = accepted !== undefined && last > accepted;
+    // An accepted clock of another server says nothing about this one.
+    if (isNew && Math.abs(nowS - acceptedS) <= setMaxS) trustedLeadMs = lead();
+    accepted = last;
     const { newestS, datedS } = state;
     report(findClockFault({ nowS, newestS, datedS, setByS: setByS() }), nowS);
   }

@@ -21,9 +21,9 @@ const file = () => fileArtwork(service, platform, stamped());
 const setBy = (seconds: number) => clock.setWall(clock.nowMs() + seconds * 1_000);
 const metricsOf = () => scrape(`http://${service.metricsAddress}/metrics`);
 
-/** The operator's command, on a machine with the same clock. */
-const accept = () =>
-  service.execute({ kind: 'AcceptClock', by: { actor: 'operator', atS: nowS(), reason: undefined } });
+/** The operator's command, on a machine with the same clock by default. */
+const accept = (atS = nowS()) =>
+  service.execute({ kind: 'AcceptClock', by: { actor: 'operator', atS, reason: undefined } });
 
 /** Lets seconds pass until a condition holds. */
 function passUntil<Found>(what: string, find: () => Promise<Found> | Found): Promise<Exclude<Found, false>> {
@@ -77,4 +77,21 @@ test('filings are accepted within a second after an operator accepts the clock, 
     return scraped.value('artseal_filing_clock_wrong', {}) === 0 && scraped;
   });
   assert.ok((metrics.value('artseal_filing_clock_rejections_total', {}) ?? 0) >= 3);
+});
+
+test('the clock of another server is accepted for that one only', async () => {
+  const timesRejected = linesLike(rejecting).length;
+  setBy(40 * dayS);
+  await noted(rejecting, timesRejected + 1);
+  const timesAccepted = linesLike(accepting).length;
+  await accept(nowS() - 40 * dayS);
+  for (let checks = 0; checks < 3; checks += 1) {
+    clock.advance(1_000);
+    await file();
+  }
+  assertRejected(await file(), 503, 'UNAVAILABLE', /the clock was set forward by \d+ s \(40 days\)/);
+  assert.equal(linesLike(accepting).length, timesAccepted);
+  await accept();
+  await noted(accepting, timesAccepted + 1);
+  assert.equal((await file()).status, 200);
 });
