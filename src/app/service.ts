@@ -76,7 +76,6 @@ export function createService(parts: ServiceParts) {
   const recovery = createRecovery({ ...business, reconciler });
   const openReads = createOpenReads(executorOf(store, shares.publicReads));
   const tile = createTileReader({ execute: openReads, publication });
-  const bundles = createBundles(publication);
   const feed = createFeed(store, clock);
   const polls = createPolls();
   const recentRequests = createRecentRequests(store, clock);
@@ -96,9 +95,11 @@ export function createService(parts: ServiceParts) {
     message: (event) => webhookMessage(event, { idKey, timestamp }),
     limits: store.instances && { ...sendingLimits, listEveryMs: sendingLimits.listSharedEveryMs },
   });
+  businessClock.onAdvance(recovery.wake);
+  businessClock.onAdvance(() => sender.look());
   const dependencies: ServiceDependencies = {
-    ...{ ...parts, now, timestamp, paging, reconciler, bundles, linkTokens, linkPath, feed, polls, idKey },
-    ...{ attempt, recentRequests },
+    ...{ ...parts, now, timestamp, paging, reconciler, linkTokens, linkPath, feed, polls, idKey },
+    ...{ attempt, recentRequests, bundles: createBundles(publication) },
     executeApart: execute,
     nowS: () => Math.floor(clock.nowMs() / 1_000),
     businessNowS: () => Math.floor(businessClock.nowMs() / 1_000),

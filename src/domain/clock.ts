@@ -15,8 +15,10 @@ export interface Clock {
 export interface BusinessClock extends Clock {
   /** By how much it is ahead of the real clock, in milliseconds. */
   aheadMs(): number;
-  /** Sets it ahead by so many seconds. */
+  /** Sets it ahead by so many seconds, unless it is as far ahead already. */
   setAhead(seconds: number): void;
+  /** Calls back each time that it was set further ahead, at which much may come due. */
+  onAdvance(listener: () => void): void;
 }
 
 /** The most that the clock of a sandbox can be ahead, in seconds: ten years. */
@@ -25,13 +27,17 @@ export const aheadMaxS = 315_360_000;
 /** Creates the business clock of a process. Its wall clock is the real one until it is set ahead. */
 export function createBusinessClock(real: Clock): BusinessClock {
   let aheadMs = 0;
+  const listeners: (() => void)[] = [];
   return {
     nowMs: () => real.nowMs() + aheadMs,
     monotonicMs: () => real.monotonicMs(),
     after: (ms, callback) => real.after(ms, callback),
     aheadMs: () => aheadMs,
     setAhead: (seconds) => {
+      if (seconds * 1_000 <= aheadMs) return;
       aheadMs = seconds * 1_000;
+      for (const listener of listeners) listener();
     },
+    onAdvance: (listener) => void listeners.push(listener),
   };
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { clockDifferenceMaxS } from '../api/authentication.ts';
-import type { Clock } from '../domain/clock.ts';
+import type { BusinessClock, Clock } from '../domain/clock.ts';
 import { type ClockFault, clockFaultText, findClockFault, setMaxS } from '../domain/filing-clock.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { every } from '../lib/timing.ts';
@@ -56,15 +56,23 @@ function seconds(ms: number): string {
   return `${Math.round(ms / 1_000)} s`;
 }
 
+interface FilingClockParts {
+  readonly execute: Execute;
+  readonly clock: Clock;
+  readonly businessClock: Pick<BusinessClock, 'setAhead'>;
+  readonly log: Logger;
+}
+
 /** How often the clock is checked for filings, in milliseconds. */
 const checkEveryMs = 1_000;
 
 /**
  * Watches whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. Checks once
  * a second; resolves after the first check. Logs an error when filings begin to be rejected, and a line when they are accepted
- * again. A clock that an operator accepts is trusted from then on, also at other servers whose clock is within a day of it.
+ * again. A clock that an operator accepts is trusted from then on, also at other servers whose clock is within a day of it. Sets
+ * the business clock ahead as far as another server has advanced it.
  */
-export async function watchFilingClock(execute: Execute, clock: Clock, log: Logger) {
+export async function watchFilingClock({ execute, clock, businessClock, log }: FilingClockParts) {
   const lead = () => clock.nowMs() - clock.monotonicMs();
   let trustedLeadMs = lead();
   /** The number of the last acceptance; undefined before the first check. */
@@ -75,6 +83,7 @@ export async function watchFilingClock(execute: Execute, clock: Clock, log: Logg
 
   async function check(): Promise<void> {
     const state = await execute({ kind: 'ReadLogClock' });
+    businessClock.setAhead(state.aheadS);
     // Read after the store, so that this process has dated nothing later.
     const nowS = Math.floor(clock.nowMs() / 1_000);
     const { sequence: last, timeS: acceptedS } = state.accepted ?? { sequence: 0, timeS: nowS };

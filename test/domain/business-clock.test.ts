@@ -9,7 +9,13 @@ test('the business clock is ahead of the real one by as much as it was set, and 
   assert.deepEqual([clock.nowMs(), clock.aheadMs()], [1_000, 0]);
   const called: number[] = [];
   clock.after(5_000, () => called.push(real.monotonicMs()));
-  clock.setAhead(86_400);
+  let advances = 0;
+  clock.onAdvance(() => {
+    advances += 1;
+  });
+  // As another server advances it, or a call is replayed.
+  for (const seconds of [3_600, 86_400, 86_400, 3_600]) clock.setAhead(seconds);
+  assert.equal(advances, 2);
   assert.deepEqual([clock.nowMs(), clock.aheadMs()], [86_401_000, 86_400_000]);
   assert.equal(clock.monotonicMs(), real.monotonicMs());
   real.advance(6_000);

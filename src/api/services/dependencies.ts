@@ -119,7 +119,7 @@ export interface ServiceDependencies extends ProcessParts {
   readonly attempt: (webhook: StoredWebhook, message: WebhookMessage) => Promise<WebhookTestResult>;
   /** Called when endpoints or their deliveries may have changed. */
   readonly onWebhookChange: () => void;
-  /** Called when an operator has made an order due, by a decision or by the clock. */
+  /** Called when an operator has made an order due. */
   readonly onDecision: () => void;
   /** As `readLog` of evidence/log/verification.ts. */
   readonly readLog: () => Promise<void>;

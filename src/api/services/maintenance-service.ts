@@ -67,7 +67,7 @@ export function createMaintenanceService(dependencies: ServiceDependencies): Imp
 
 function createClockOperations(dependencies: ServiceDependencies) {
   const { clock, nowS: readNowS, filingClock, timestampS } = dependencies;
-  const { businessClock, businessNowS, isClockAdvanceable, onDecision, onWebhookChange } = dependencies;
+  const { businessClock, businessNowS, isClockAdvanceable } = dependencies;
   return {
     getClock: {
       run: async (_, { execute }) => {
@@ -102,9 +102,7 @@ function createClockOperations(dependencies: ServiceDependencies) {
         const by = actorOf(call, clock, reason);
         const aheadSeconds = await call.execute({ kind: 'AdvanceClock', by, seconds });
         // A replay returns what the first call did, and later calls may have advanced it further.
-        businessClock.setAhead(Math.max(aheadSeconds, businessClock.aheadMs() / 1_000));
-        onDecision();
-        onWebhookChange();
+        businessClock.setAhead(aheadSeconds);
         return { sandboxClock: timestampS(businessNowS()), aheadSeconds };
       },
     },
