@@ -28,13 +28,16 @@ export function rejectRevoked(status: KeyStatus): void {
 }
 
 /**
- * Rotates a key at `nowS`: it ends at `endsAtS`, or at its earlier end. All are Unix seconds. The new key has the same status, so a
- * suspended platform stays suspended. Throws VALIDATION_FAILED for a revoked key.
+ * Rotates a key at `nowS`: it ends at `endsAtS`, or at its earlier end. All are Unix seconds. If that is now, it is revoked, so that no
+ * server accepts it whose clock is behind. The new key has the same status, so a suspended platform stays suspended. Throws
+ * VALIDATION_FAILED for a revoked key.
  */
 export function rotate(old: { status: KeyStatus; expiresAtS: number | null }, nowS: number, endsAtS: number) {
   const status = statusAt(old, nowS);
   rejectRevoked(status);
-  return { status, oldEndsAtS: Math.min(endsAtS, old.expiresAtS ?? endsAtS) };
+  const expiresAtS = Math.min(endsAtS, old.expiresAtS ?? endsAtS);
+  const ended: KeyStatus = expiresAtS <= nowS ? 'REVOKED' : status;
+  return { status, old: { status: ended, expiresAtS } };
 }
 
 /** Whether calls of a platform are accepted. If not, none of its keys is, whatever their status. */

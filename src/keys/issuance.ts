@@ -85,7 +85,8 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
      * Throws NOT_FOUND, VALIDATION_FAILED.
      */
     rotateKey: async (keyId: string, overlapS: number, by: Actor): Promise<IssuedKey> => {
-      const [{ key }, endsAtS] = [newKey(), nowS() + overlapS];
+      const { key } = newKey();
+      const endsAtS = key.createdAtS + overlapS;
       return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
     },
     /**

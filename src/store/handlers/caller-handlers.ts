@@ -194,9 +194,9 @@ function createKeyHandlers(
     RotateKey: writes(async ({ by, keyId: named, key, endsAtS }) => {
       const old = await requireKey(named);
       const { keyId } = old;
-      const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
-      await database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
-      const added = await insertKey(old.callerId, key, status);
+      const rotated = rotate(old, key.createdAtS, endsAtS);
+      await database.update(apiKey).set(rotated.old).where(eq(apiKey.id, old.id)).run();
+      const added = await insertKey(old.callerId, key, rotated.status);
       const after = { ...auditedKey(await requireKey(keyId)), rotatedTo: added.keyId };
       await recordAudit(by, 'key rotate', keyId, { before: auditedKey(old), after });
       const atMs = (by.atS + (await clock.aheadS())) * 1_000;

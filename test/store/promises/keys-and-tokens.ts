@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { statusAt } from '../../../src/domain/caller.ts';
 import { type Scope, scopes } from '../../../src/domain/token.ts';
 import { tester } from '../../support/audit-log.ts';
-import { firstPage, newKey, newToken, refused } from './fixtures.ts';
+import { firstPage, newKey, newToken, nowS, refused } from './fixtures.ts';
 import type { StoreTests } from './tests.ts';
 
 const byPlace = (one: Scope, other: Scope) => scopes.indexOf(one) - scopes.indexOf(other);
@@ -71,6 +72,14 @@ export function keyAndTokenPromises({ test }: StoreTests): void {
       Buffer.from(store.findKey(fresh.apiKey)?.sealedSecret ?? []),
       Buffer.from(fresh.sealedSecret),
     );
+  });
+
+  test('a key that is rotated without an overlap ends at once, also by a clock that is behind', async (store) => {
+    const { keyId, apiKey } = store.gallery;
+    await store.rotateKey(keyId, newKey({ createdAtS: nowS }), nowS);
+    const old = store.findKey(apiKey) ?? assert.fail();
+    assert.deepEqual([statusAt(old, nowS - 3), old.expiresAtS], ['REVOKED', nowS]);
+    await refused(store.rotateKey(keyId), 'VALIDATION_FAILED');
   });
 
   test('the key that replaces a suspended one is suspended', async (store) => {
