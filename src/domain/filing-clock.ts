@@ -38,6 +38,11 @@ export const behindMaxS = 5;
 export const setMaxS = dayS;
 /** How far it may be ahead of the newest filing: a registry that is idle for longer asks an operator once. */
 const aheadMaxS = 366 * dayS;
+/**
+ * How far the clock of the database server may be from that of a server, in milliseconds. Two servers that are both this near to it
+ * differ by less than `behindMaxS`.
+ */
+const apartMaxMs = 2_000;
 /** The longest Retry-After, in seconds: an operator may have fixed the clock by then. */
 const retryAfterMaxS = 60;
 
@@ -83,4 +88,15 @@ export function clockError(fault: ClockFault): ApiError {
 export function durationText(seconds: number): string {
   const days = Math.floor(seconds / dayS);
   return days < 2 ? `${seconds} s` : `${seconds} s (${days} days)`;
+}
+
+/** Says how far the clock of the database server is ahead of that of this machine; undefined if it is near enough. */
+export function clocksApartText(aheadMs: number): string | undefined {
+  if (Math.abs(aheadMs) <= apartMaxMs) return undefined;
+  const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+  const which = aheadMs > 0 ? 'ahead of' : 'behind';
+  return (
+    `the clock of PostgreSQL is ${seconds} s ${which} that of this machine: have NTP keep both, for servers whose clocks ` +
+    `differ by more than ${behindMaxS} s reject filings`
+  );
 }

@@ -1,7 +1,13 @@
 import type { Logger } from 'pino';
 import { clockDifferenceMaxS } from '../api/authentication.ts';
 import type { BusinessClock, Clock } from '../domain/clock.ts';
-import { type ClockFault, clockFaultText, findClockFault, setMaxS } from '../domain/filing-clock.ts';
+import {
+  type ClockFault,
+  clockFaultText,
+  clocksApartText,
+  findClockFault,
+  setMaxS,
+} from '../domain/filing-clock.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { every } from '../lib/timing.ts';
 import type { Execute } from '../store/store.ts';
@@ -70,7 +76,7 @@ const checkEveryMs = 1_000;
  * Watches whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. Checks once
  * a second; resolves after the first check. Logs an error when filings begin to be rejected, and a line when they are accepted
  * again. A clock that an operator accepts is trusted from then on, also at other servers whose clock is within a day of it. Sets
- * the business clock ahead as far as another server has advanced it.
+ * the business clock ahead as far as another server has advanced it. Warns while the clock is far from that of the database server.
  */
 export async function watchFilingClock({ execute, clock, businessClock, log }: FilingClockParts) {
   const lead = () => clock.nowMs() - clock.monotonicMs();
@@ -78,11 +84,14 @@ export async function watchFilingClock({ execute, clock, businessClock, log }: F
   /** The number of the last acceptance; undefined before the first check. */
   let accepted: number | undefined;
   let fault: ClockFault | undefined;
+  let isApart = false;
 
   const setByS = () => Math.trunc((lead() - trustedLeadMs) / 1_000);
 
   async function check(): Promise<void> {
+    const sentMs = clock.nowMs();
     const state = await execute({ kind: 'ReadLogClock' });
+    reportApart(state.databaseMs, sentMs);
     businessClock.setAhead(state.aheadS);
     // Read after the store, so that this process has dated nothing later.
     const nowS = Math.floor(clock.nowMs() / 1_000);
@@ -93,6 +102,16 @@ export async function watchFilingClock({ execute, clock, businessClock, log }: F
     accepted = last;
     const { newestS, datedS } = state;
     report(findClockFault({ nowS, newestS, datedS, setByS: setByS() }), nowS);
+  }
+
+  /** Reports what is certain however long the store took. */
+  function reportApart(databaseMs: number | undefined, sentMs: number): void {
+    if (databaseMs === undefined) return;
+    const aheadMs = Math.max(databaseMs - clock.nowMs(), Math.min(databaseMs - sentMs, 0));
+    const reason = clocksApartText(aheadMs);
+    if (reason !== undefined && !isApart) log.warn({ reason }, 'the clock differs from that of the database');
+    if (reason === undefined && isApart) log.info('the clock agrees with that of the database again');
+    isApart = reason !== undefined;
   }
 
   function report(found: ClockFault | undefined, nowS: number): void {

@@ -111,6 +111,8 @@ export interface LogClock {
   readonly accepted: { readonly sequence: number; readonly timeS: number } | undefined;
   /** By how many seconds the business clock is ahead of the real one. */
   readonly aheadS: number;
+  /** The clock of the database server, Unix milliseconds; undefined for an engine without a server. */
+  readonly databaseMs?: number | undefined;
 }
 
 /** Names a record of a filing of `owner`, or of any caller if that is undefined. */

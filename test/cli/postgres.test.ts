@@ -6,9 +6,11 @@ import { checkDeployment } from '../../src/operations/check/deployment.ts';
 import { systemClock } from '../../src/operations/registry.ts';
 import { migrations } from '../../src/store/postgres/upgrade.ts';
 import { artsealWith, runHere } from '../support/artseal.ts';
+import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
 import { productionSettings } from '../support/production.ts';
+import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessPostgres();
@@ -104,6 +106,23 @@ test('check names a replication slot that nobody uses, and compares the clocks',
   const text = found.map(({ level, text }) => `${level}: ${text}`).join('\n');
   assert.match(text, /^warning: nobody uses the replication slot left_over/m);
   assert.match(text, /^warning: the clock of PostgreSQL is 60 s behind/m);
+});
+
+test('a server warns while its clock is far from that of the database', { skip }, async (t) => {
+  const { ARTSEAL_DATABASE_URL } = await sandbox(t);
+  let aheadMs = -60_000;
+  const clock = { ...systemClock, nowMs: () => Date.now() + aheadMs };
+  const { logLines } = await startService(t, { clock, env: { ARTSEAL_DATABASE_URL } });
+  const linesLike = (text: string) => logLines.filter((line) => line.includes(text));
+  assert.equal(linesLike('the clock of PostgreSQL is 60 s ahead of that of this machine').length, 1);
+  aheadMs = 0;
+  await eventually(
+    'the clock agrees',
+    30_000,
+    () => linesLike('agrees with that of the database').length === 1,
+  );
+  aheadMs = 60_000;
+  await eventually('the clock differs', 30_000, () => linesLike('PostgreSQL is 60 s behind').length === 1);
 });
 
 test('check finds a server that loses commits, and no server', { skip }, async (t) => {

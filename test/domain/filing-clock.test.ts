@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clockError, findClockFault } from '../../src/domain/filing-clock.ts';
+import { clockError, clocksApartText, findClockFault } from '../../src/domain/filing-clock.ts';
 
 const nowS = Date.UTC(2026, 10, 22, 12) / 1_000;
 const dayS = 86_400;
@@ -41,4 +41,13 @@ test('the error says how wrong the clock is, what to do, and to retry within a m
   assert.match(far.message, /864000 s \(10 days\)/);
   assert.match(clockError({ kind: 'SET', byS: -2 * dayS }).message, /was set back by 172800 s \(2 days\)/);
   assert.equal(clockError({ kind: 'AHEAD', byS: 400 * dayS }).hints.retryAfterS, 60);
+});
+
+test('clocks that differ by more than two seconds are too far apart', () => {
+  for (const aheadMs of [0, 2_000, -2_000]) assert.equal(clocksApartText(aheadMs), undefined);
+  assert.match(
+    clocksApartText(2_600) ?? '',
+    /^the clock of PostgreSQL is 3 s ahead of that of this machine: /,
+  );
+  assert.match(clocksApartText(-2_600) ?? '', /is 3 s behind that of this machine: .* more than 5 s reject/);
 });

@@ -103,8 +103,8 @@ async function submit(store: Store, requests: readonly StoreRequest[]): Promise<
   );
 }
 
-/** Members whose values follow from the salts of leaves, which are random. */
-const salted = new Set(['salt', 'root', 'stored', 'commitment']);
+/** Members whose values follow from the salts of leaves, which are random, and the clock of a database server. */
+const differing = new Set(['salt', 'root', 'stored', 'commitment', 'databaseMs']);
 
 /**
  * What has to be equal in two values. Hashes of the tree follow from the salts, so only their number is compared. Each database has words
@@ -120,7 +120,7 @@ function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(comparable);
   if (typeof value !== 'object' || value === null) return value;
   // Open instructions of a case have the id of their row.
-  const isLeftOut = (name: string) => salted.has(name) || (name === 'id' && 'instructionId' in value);
+  const isLeftOut = (name: string) => differing.has(name) || (name === 'id' && 'instructionId' in value);
   const members = Object.entries(value).filter(([name, member]) => !isLeftOut(name) && member !== undefined);
   return Object.fromEntries(members.map(([name, member]) => [name, comparable(member)]));
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { createCalendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { clocksApartText } from '../../domain/filing-clock.ts';
 import type { Finding } from '../../domain/finding.ts';
 import { fileErrorText } from '../../lib/file-errors.ts';
 import type { Content } from '../../store/handlers/content.ts';
@@ -17,9 +18,6 @@ import { bytesOfMiB } from './machine.ts';
 
 /** The age of a snapshot on PostgreSQL from which there is a warning, in seconds. */
 const oldSnapshotS = 600;
-
-/** The difference between the clocks from which there is a warning, in milliseconds. */
-const clockDifferenceMs = 2_000;
 
 /** The findings about a database, and what it holds. */
 interface Checked {
@@ -150,10 +148,7 @@ function checkServer({ environment }: Config, inspection: PostgresInspection<Fin
       `nobody uses the replication slot ${slot}, which keeps the write-ahead log until the disk is full: ` +
         'start its standby, or drop the slot with pg_drop_replication_slot',
     );
-  if (Math.abs(aheadMs) > clockDifferenceMs) {
-    const seconds = Math.round(Math.abs(aheadMs) / 1_000);
-    const which = aheadMs > 0 ? 'ahead of' : 'behind';
-    warn(`the clock of PostgreSQL is ${seconds} s ${which} that of this machine: have NTP keep both`);
-  }
+  const apart = clocksApartText(aheadMs);
+  if (apart !== undefined) warn(apart);
   return findings;
 }

@@ -2,7 +2,7 @@ import type { InferSelectModel } from 'drizzle-orm';
 import { retentionYears } from '../../domain/filing.ts';
 import type { Incidents } from '../engine/failure.ts';
 import { createFilingHandlers, type FilingTables } from '../engine/filings.ts';
-import { type Handlers, writesLast } from '../engine/handlers.ts';
+import { type Handlers, reads, writesLast } from '../engine/handlers.ts';
 import type { Erasure } from '../engine/parts.ts';
 import { createRecordCheck } from '../engine/record-check.ts';
 import type { deployment } from '../engine/schema.ts';
@@ -14,6 +14,7 @@ import type { Queries } from './leaf-rows.ts';
 import { createPostgresLog } from './log.ts';
 import { all, Needed, whenRead } from './needed.ts';
 import { createOutbox } from './outbox.ts';
+import { readClock } from './server-state.ts';
 import { forHandlers } from './statement.ts';
 
 /** As `createHandlers` makes it. */
@@ -60,6 +61,10 @@ export function createHandlers(
     ...shared.all,
     FileArtwork: { ...hot.FileArtwork, run: (command) => whenRead(() => hot.FileArtwork.run(command)) },
     GetFiling: { ...hot.GetFiling, run: (command) => whenRead(() => hot.GetFiling.run(command)) },
+    ReadLogClock: reads(async (command) => ({
+      ...(await shared.all.ReadLogClock.run(command)),
+      databaseMs: await readClock(queries),
+    })),
     GetProvenance: { ...hot.GetProvenance, run: (command) => whenRead(() => hot.GetProvenance.run(command)) },
     // Each transaction that writes inserts a row for its batch.
     RewriteNothing: writesLast(async () => undefined),

@@ -28,6 +28,14 @@ const selectState = `SELECT pg_database_size(current_database()) AS bytes,
     UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
   ) AS snapshots`;
 
+/** Reads the clock of the server, Unix milliseconds. */
+export async function readClock(queries: Queries): Promise<number | undefined> {
+  const { rows } = await queries.query<{ atMs: number }>(
+    'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "atMs"',
+  );
+  return rows[0]?.atMs;
+}
+
 /** How long a state is used, in milliseconds. PostgreSQL looks at each file of a database for its size. */
 const stateMs = 60_000;
 

@@ -289,7 +289,7 @@ export function evidencePromises({ test }: StoreTests): void {
       ...{ kind: 'CLOCK_ACCEPTED', number: 'LOG', sequence: 2, time: timeS, version: 1 },
       detail: { timeS },
     });
-    assert.deepEqual(await store.perform({ kind: 'ReadLogClock' }), {
+    assert.partialDeepStrictEqual(await store.perform({ kind: 'ReadLogClock' }), {
       newestS: timeS,
       datedS: timeS,
       accepted: { sequence: 2, timeS },
