@@ -6,7 +6,7 @@ export const logKeysMax = 4;
 /** The names, keys and checkpoints of the published evidence log. */
 export interface LogCommands {
   GetLog(): LogState;
-  /** Names an unnamed log and adds its first key, with a leaf KEY_ADDED. */
+  /** Names an unnamed log and adds its first key, with a leaf KEY_ADDED. Does nothing if it has a name. */
   NameLog(command: { readonly origin: string; readonly key: NewLogKey }): undefined;
   /**
    * Adds a key, with a leaf KEY_ADDED. The other keys end at `endsAtS` or sooner. The new one signs from `signsFromS`, which is
@@ -31,8 +31,11 @@ export interface LogCommands {
   }): undefined;
   /** Retires a key and erases its seed, with a leaf KEY_RETIRED. Does nothing if it is retired already. */
   EndLogKey(command: { readonly vkey: string; readonly atS: number }): undefined;
-  /** Keeps a checkpoint and deletes all others without a time stamp. */
-  KeepCheckpoint(command: KeptCheckpoint): undefined;
+  /**
+   * Keeps a checkpoint and deletes all others without a time stamp. Returns whether it is the newest one: one under an earlier name
+   * is not kept, nor one that has fewer leaves than the kept one, or the same leaves and another note.
+   */
+  KeepCheckpoint(command: KeptCheckpoint): boolean;
   /** Keeps a checkpoint with its time stamp for good. */
   KeepTimeStamp(command: StampedCheckpoint): undefined;
   /** Finds the smallest time-stamped checkpoint under the current name that covers a leaf. */

@@ -4,6 +4,7 @@ import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { logCheckpoint, logEvent, logKey, logOrigin, restoration } from '../engine/schema.ts';
 import { choose, type Database, named, prepare } from '../engine/statement.ts';
 import {
+  type KeptCheckpoint,
   type LogCommands,
   type LogKey,
   type LogNames,
@@ -40,18 +41,23 @@ export async function logNamesIn(database: Database): Promise<LogNames> {
   return { names, origin: names.at(-1)?.origin };
 }
 
-/** The origins, keys and published checkpoint of the log. */
-export async function logStateIn(database: Database): Promise<LogState> {
-  const { names, origin } = await logNamesIn(database);
-  const firstLine = `${origin}\n`;
+/** The newest published checkpoint under an origin. */
+async function newestCheckpointIn(database: Database, origin: string): Promise<KeptCheckpoint | undefined> {
   const { size, note, publishedAtS } = logCheckpoint;
-  const newest = await database
+  const firstLine = `${origin}\n`;
+  return database
     .select({ size, note, publishedAtS })
     .from(logCheckpoint)
     .where(sql`substr(${note}, 1, length(${firstLine})) = ${firstLine}`)
     .orderBy(desc(size))
     .limit(1)
     .get();
+}
+
+/** The origins, keys and published checkpoint of the log. */
+export async function logStateIn(database: Database): Promise<LogState> {
+  const { names, origin } = await logNamesIn(database);
+  const newest = origin === undefined ? undefined : await newestCheckpointIn(database, origin);
   const fork = await database
     .select({ detail: logEvent.detail })
     .from(logEvent)
@@ -106,8 +112,7 @@ export function createLogHandlers({ database, recordAudit, log }: Parts): Handle
     GetLog: reads(() => logStateIn(database)),
     ...createCheckpointHandlers(database),
     NameLog: writes(async ({ origin, key }) => {
-      if ((await database.select().from(logOrigin).limit(1).get()) !== undefined)
-        throw new Error('The evidence log has a name already.');
+      if ((await logNamesIn(database)).origin !== undefined) return undefined;
       await addOrigin(origin);
       await addKey(key);
       return undefined;
@@ -180,9 +185,13 @@ function createCheckpointHandlers(
 
   return {
     KeepCheckpoint: writes(async ({ size, note, publishedAtS }) => {
+      const { origin: current } = await logNamesIn(database);
+      if (current === undefined || !note.startsWith(`${current}\n`)) return false;
+      const newest = await newestCheckpointIn(database, current);
+      if (newest !== undefined && newest.size >= size) return newest.note === note;
       await database.delete(logCheckpoint).where(isNull(logCheckpoint.timeStamp)).run();
       await keepCheckpoint({ size, note, publishedAtS }, { note, publishedAtS });
-      return undefined;
+      return true;
     }),
     KeepTimeStamp: writes(async ({ size, note, publishedAtS, ...stamped }) => {
       const timeStamp = Buffer.from(stamped.timeStamp);

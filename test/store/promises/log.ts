@@ -37,7 +37,7 @@ export function logPromises({ test }: StoreTests): void {
     await store.fileOne(store.gallery);
     const key = newLogKey();
     await store.perform({ kind: 'NameLog', origin: 'log.example', key });
-    await assert.rejects(store.perform({ kind: 'NameLog', origin: 'other.example', key: newLogKey() }));
+    await store.perform({ kind: 'NameLog', origin: 'other.example', key: newLogKey() });
     const { names, keys } = await (await store.openCrashed()).perform({
       kind: 'GetLog',
     });
@@ -145,13 +145,24 @@ export function logPromises({ test }: StoreTests): void {
 
   test('only the newest checkpoint of the current name is kept', async (store) => {
     await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
-    for (const size of [2, 5]) await keep(store, checkpoint(size));
+    for (const size of [2, 5]) assert.equal(await keep(store, checkpoint(size)), true);
     assert.deepEqual(await newestOf(store), checkpoint(5));
-    const cosigned = { ...checkpoint(5), note: 'log.example\n5\ncosigned\n' };
-    await keep(store, cosigned);
-    assert.deepEqual(await newestOf(store), cosigned);
-    await keep(store, checkpoint(9, 'log.example/2'));
-    assert.equal(await newestOf(store), undefined);
+    assert.equal(await keep(store, { ...checkpoint(5), publishedAtS: 1 }), true, 'the same again');
+    const others = [
+      checkpoint(4),
+      { ...checkpoint(5), note: 'log.example\n5\ncosigned\n' },
+      checkpoint(9, 'log.example/2'),
+    ];
+    for (const other of others) assert.equal(await keep(store, other), false);
+    assert.deepEqual(await newestOf(await store.openCrashed()), checkpoint(5));
+  });
+
+  test('of checkpoints that two processes keep at the same time, the largest stays', async (store) => {
+    await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
+    const sizes = [7, 3, 9, 9, 2, 11, 5];
+    const kept = await Promise.all(sizes.map((size) => keep(store, checkpoint(size))));
+    assert.deepEqual(await newestOf(store), checkpoint(11));
+    assert.equal(kept[sizes.indexOf(11)], true);
   });
 
   test('checkpoints with a time stamp are kept, and the first that covers a leaf is found', async (store) => {
