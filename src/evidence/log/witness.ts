@@ -126,10 +126,12 @@ function createWitnessClient(
   let hasCosigned = false;
   let rolledBack: string | undefined;
 
-  async function request(checkpoint: PublishedCheckpoint, signal: AbortSignal): Promise<string> {
+  async function request(checkpoint: PublishedCheckpoint, signal: AbortSignal): Promise<string | undefined> {
     let response = await submit(checkpoint, signal);
     if (response.status === 409) {
-      cosignedSize = readSize(response.body.toString(), checkpoint.size);
+      const size = readSize(response.body.toString());
+      if (size > checkpoint.size) return checkPublished(size, checkpoint.size);
+      cosignedSize = size;
       response = await submit(checkpoint, signal);
     }
     if (response.status === 422) throw new RolledBack(errorOf(response, meanings).message);
@@ -138,6 +140,11 @@ function createWitnessClient(
     checkTime('the time of its cosignature', timeS * 1_000, clock.nowMs());
     cosignedSize = checkpoint.size;
     return line;
+  }
+
+  /** Throws RolledBack unless the log has so many leaves: then another instance has shown a newer checkpoint. */
+  async function checkPublished(cosigned: number, size: number): Promise<undefined> {
+    if (cosigned > (await execute({ kind: 'GetTree' })).size) throw aheadOf(size, cosigned);
   }
 
   async function submit({ size, note }: PublishedCheckpoint, signal: AbortSignal): Promise<Response> {
@@ -190,7 +197,7 @@ function createWitnessClient(
         const line = await inTime(clock, witnessLimits.timeoutMs, stopped, (signal) =>
           request(checkpoint, signal),
         );
-        succeed();
+        if (line !== undefined) succeed();
         return line;
       } catch (error) {
         if (!stopped.aborted) fail(error as Error);
@@ -200,12 +207,10 @@ function createWitnessClient(
   };
 }
 
-/** Reads the tree size in the body of a 409. Throws RolledBack if it is larger than the log. */
-function readSize(body: string, size: number): number {
+/** Reads the tree size in the body of a 409. */
+function readSize(body: string): number {
   if (!body.endsWith('\n')) throw new Error('it returned 409 without the size that it cosigned');
-  const cosigned = readDecimal(body.slice(0, -1), 'the size in its 409 response');
-  if (cosigned > size) throw aheadOf(size, cosigned);
-  return cosigned;
+  return readDecimal(body.slice(0, -1), 'the size in its 409 response');
 }
 
 const aheadOf = (size: number, cosigned: number) =>

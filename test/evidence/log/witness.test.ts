@@ -210,12 +210,30 @@ test('a witness that has seen more of the log, or another one, reports a rollbac
   assert.deepEqual(await shown(grown), []);
 
   const found = lines.filter(({ msg }) => msg === 'a witness finds that the evidence log was rolled back');
+  assert.deepEqual(found.map(({ witness, level }) => `${witness} ${level}`).sort(), [
+    'one.example/w 50',
+    'one.example/w 50',
+    'two.example/w 50',
+  ]);
+});
+
+test('a witness to which another instance has shown more of the log reports no rollback', async (t) => {
+  const setting = await prepare(t, ['one.example/w']);
+  const [one] = setting.standIns as [WitnessStandIn];
+  const [checkpoint, newer] = [await setting.grown(), await setting.grown()];
+  await setting.witnesses.cosign(newer);
+  const { confirm, rolledBack } = setting.restarted();
+  await confirm(checkpoint);
+  assert.deepEqual([rolledBack(), setting.lines], [[], []]);
+  // It is shown the newer one at once, and not the older one again.
+  await confirm(newer);
+  await confirm(newer);
   assert.deepEqual(
-    found.map(({ witness, level }) => [witness, level]),
+    one.asked.slice(1).map(({ old, size, status }) => [old, size, status]),
     [
-      ['one.example/w', 50],
-      ['one.example/w', 50],
-      ['two.example/w', 50],
+      [0, 2, 409],
+      [0, 3, 409],
+      [3, 3, 200],
     ],
   );
 });
