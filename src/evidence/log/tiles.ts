@@ -53,12 +53,19 @@ interface TileDependencies {
 
 /**
  * Makes the function that reads tiles from the store and caches them. It returns the bytes of a tile by its path after `tile/`;
- * undefined if the newest checkpoint does not cover it.
+ * undefined if the newest checkpoint of all instances does not cover it.
  */
 export function createTileReader({ execute, publication }: TileDependencies) {
   /** By path, the least recently used tile first. Readers share a tile that is still being read, too. */
   const kept = new Map<string, { readonly reading: Promise<Uint8Array>; bytes: number }>();
   let bytesKept = 0;
+
+  /** Whether a checkpoint covers so many leaves. Another instance may have published it a moment ago. */
+  async function isPublished(leaves: number): Promise<boolean> {
+    if (leaves <= (publication.current()?.size ?? 0)) return true;
+    const { newest } = await execute({ kind: 'GetLog' });
+    return newest !== undefined && leaves <= newest.size;
+  }
 
   function keep(path: string, tile: Tile) {
     const reading = readTile(tile, execute);
@@ -84,7 +91,7 @@ export function createTileReader({ execute, publication }: TileDependencies) {
 
   return async (path: string): Promise<Uint8Array | undefined> => {
     const tile = parseTile(path);
-    if (tile === undefined || leavesUpTo(tile) > (publication.current()?.size ?? 0)) return undefined;
+    if (tile === undefined || !(await isPublished(leavesUpTo(tile)))) return undefined;
     const entry = kept.get(path) ?? keep(path, tile);
     kept.delete(path);
     kept.set(path, entry);

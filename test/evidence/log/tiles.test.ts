@@ -11,10 +11,11 @@ const level1 = Array.from({ length: 257 }, (_, n) => rootOf(leafHashes.slice(n *
 const level2 = [rootOf(level1.slice(0, 256))];
 const levels = [leafHashes, level1, level2] as const;
 
-/** A store with these leaves, and how many commands it executed. */
-function createLeafStore() {
+/** A store with these leaves and a kept checkpoint of so many, and how many tiles it read. */
+function createLeafStore(kept = 0) {
   const count = { of: 0 };
   const execute = (async (command: Command) => {
+    if (command.kind === 'GetLog') return { newest: kept > 0 ? { size: kept } : undefined };
     count.of += 1;
     if (command.kind === 'ReadLeaves') return leaves.slice(command.index, command.index + command.width);
     assert.ok(command.kind === 'ReadSubtrees');
@@ -173,4 +174,10 @@ test('a cached short tile has a buffer of its own', async () => {
     const bytes = await readTile(path);
     assert.equal(bytes?.buffer.byteLength, bytes?.length, path);
   }
+});
+
+test('a tile is served that another instance has published', async () => {
+  const read = readerOf(600, createLeafStore(700));
+  assert.equal(entriesIn((await read('entries/002.p/188')) ?? assert.fail()).length, 188);
+  assert.equal(await read('entries/002.p/189'), undefined);
 });
