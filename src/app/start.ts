@@ -165,7 +165,7 @@ async function publishLog({ config, clock, log, opened }: Start, { execute, keyR
   const witnesses = logWitnesses && createWitnesses({ ...logWitnesses, execute, clock, log });
   opened.defer(() => witnesses?.stop());
   const publication = createSigner({
-    ...{ execute, keyRing, witnesses, clock, log },
+    ...{ execute, instances: store.instances, keyRing, witnesses, clock, log },
     origin: config.logOrigin,
     madeUpOrigin: madeUpOrigin(store),
     file: createCheckpointFile(config.dataDir),

@@ -74,7 +74,7 @@ const fork: Action = {
     try {
       const file = createCheckpointFile(config.dataDir);
       const named = { origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) };
-      const dependencies = { execute, keyRing, file, ...named };
+      const dependencies = { execute, keyRing, file, ...named, isShared: config.database !== undefined };
       const plan = await planFork(dependencies);
       if (plan === undefined) {
         const sound = 'the database agrees with the published log: there is nothing to fork';

@@ -60,6 +60,8 @@ export interface LogState extends LogNames {
   readonly forkedAfter: string | undefined;
   /** When the last restored backup was taken, Unix seconds; undefined if none was restored. */
   readonly restoredFromS: number | undefined;
+  /** When it was restored, likewise. */
+  readonly restoredAtS: number | undefined;
 }
 
 /** A name of the log. */

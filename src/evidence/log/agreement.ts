@@ -46,41 +46,91 @@ export interface Published {
   readonly file: CheckpointFile;
   /** The checkpoint that this process published last. */
   readonly last: PublishedCheckpoint | undefined;
+  /** Whether several processes publish the log, each with a file of its own. */
+  readonly isShared: boolean;
 }
 
 /**
- * Returns the newest published checkpoint, which the file holds; undefined if nothing was published. It checks that the
- * checkpoint is of this log, signed by one of its keys, no older than those that the database and this process know, and
- * that the tree of the database begins with it. Throws EvidenceLogError. The cost does not depend on the size of the tree.
+ * Returns the newest published checkpoint; undefined if nothing was published. The file holds it, or the database if the log is
+ * shared. It checks that the checkpoint is of this log, signed by one of its keys, no older than those that the database and this
+ * process know, and that the tree of the database begins with it. Throws EvidenceLogError. The cost does not depend on the size of
+ * the tree.
  */
 export async function readAgreed(published: Published): Promise<PublishedCheckpoint | undefined> {
-  const { execute, state, file, last } = published;
+  const newest = await readNewest(published);
+  if (newest !== undefined) await checkDatabase(published, newest);
+  return newest?.checkpoint;
+}
+
+/** The newest published checkpoint, and where it was found. */
+export interface Newest {
+  readonly checkpoint: PublishedCheckpoint;
+  /** The one in the file of this process. */
+  readonly inFile: PublishedCheckpoint | undefined;
+  /** For the operator, up to its number of leaves. */
+  readonly found: string;
+}
+
+/** Reads what `readAgreed` returns, without a comparison with the tree of the database. */
+export async function readNewest(published: Published): Promise<Newest | undefined> {
+  const { file } = published;
   const written = await file.read();
-  if (written === undefined || isBeforeFork(written.note, state, last))
-    return checkNothingPublished(published);
-  const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
-  const inFile = `${file.path}, written ${utcTimestamp(written.writtenAtMs)}, has a checkpoint of ${agreed.size}`;
+  const inFile = written && readFile(published, written);
+  const adopted = readAdopted(published);
+  if (adopted !== undefined && adopted.size >= (inFile?.size ?? 0))
+    return { checkpoint: adopted, inFile, found: `the database keeps a checkpoint of ${adopted.size}` };
+  if (inFile === undefined) return checkNothingPublished(published);
+  const writtenAt = utcTimestamp(written?.writtenAtMs ?? 0);
+  const found = `${file.path}, written ${writtenAt}, has a checkpoint of ${inFile.size}`;
+  return { checkpoint: inFile, inFile, found };
+}
+
+/** Throws EvidenceLogError unless the tree of the database begins with all known checkpoints. */
+export async function checkDatabase(
+  { execute, state, last }: Pick<Published, 'execute' | 'state' | 'last'>,
+  { checkpoint, inFile, found }: Newest,
+): Promise<void> {
   const { size } = await execute({ kind: 'GetTree' });
-  if (agreed.size > size)
+  if (checkpoint.size > size)
     throw new EvidenceLogError(
       'DATABASE_BEHIND',
-      `the database is older than what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
+      `the database is older than what was published: it has ${size} leaves, and ${found}. It was restored from a backup, ` +
         `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}. On PostgreSQL, run ` +
         'artseal database restored before, which skips the numbers that were given out since.',
     );
-  const { newest } = state;
-  const damaged = 'the checkpoint in the database is damaged';
-  const kept = newest && orThrow('DATABASE_CHANGED', damaged, () => readCheckpoint(newest.note, 'it'));
-  const known = [kept, last].filter((checkpoint) => checkpoint !== undefined);
-  const newer = known.find((checkpoint) => checkpoint.size > agreed.size);
+  const known = [inFile, readKept(state), last].filter((one) => one !== undefined);
+  const newer = known.find((one) => one.size > checkpoint.size);
   if (newer !== undefined)
     throw new EvidenceLogError(
       'FILE_OLD',
-      `${inFile} leaves, and is not the newest one: one of ${newer.size} was published. Put the newest one back, ${orFork}.`,
+      `${found} leaves, and is not the newest one: one of ${newer.size} was published. Put the newest one back, ${orFork}.`,
     );
-  const trees = new Map([agreed, ...known].map((tree) => [`${tree.size} ${hex(tree.root)}`, tree]));
+  const trees = new Map([checkpoint, ...known].map((tree) => [`${tree.size} ${hex(tree.root)}`, tree]));
   for (const tree of trees.values()) await checkTree(execute, tree);
-  return agreed;
+}
+
+/** Reads the checkpoint that the database keeps. Throws EvidenceLogError if it is damaged. */
+function readKept({ newest }: LogState): Checkpoint | undefined {
+  const damaged = 'the checkpoint in the database is damaged';
+  return newest && orThrow('DATABASE_CHANGED', damaged, () => readCheckpoint(newest.note, 'it'));
+}
+
+/**
+ * Reads the checkpoint in the database if a process may have published it that has another file. One that comes from a backup is
+ * none: a newer one may have been published. Throws EvidenceLogError if no key of the log signed it.
+ */
+function readAdopted({ state, last, isShared }: Published): PublishedCheckpoint | undefined {
+  const { newest, restoredAtS, keys } = state;
+  if (!isShared || newest === undefined) return undefined;
+  if (newest.note === last?.note) return last;
+  if (restoredAtS !== undefined && newest.publishedAtS <= restoredAtS) return undefined;
+  const kept = readKept(state);
+  const vkeys = keys.map(({ vkey }) => vkey);
+  if (isSignedBy(newest.note, vkeys)) return kept;
+  throw new EvidenceLogError(
+    'DATABASE_CHANGED',
+    `the checkpoint in the database is signed by no key of this log: it was forged. Put the right database back, ${orFork}.`,
+  );
 }
 
 /** Throws EvidenceLogError if something was published, so that the file should exist. */
@@ -116,19 +166,22 @@ async function checkTree(execute: ReadTree, { size, root }: PublishedCheckpoint)
   );
 }
 
-/** Whether a note is the last one of the log that this log was forked from, and this log published nothing yet. */
-function isBeforeFork(
-  note: string,
-  { forkedAfter, newest }: LogState,
-  last: PublishedCheckpoint | undefined,
-): boolean {
-  if (forkedAfter === undefined || newest !== undefined || last !== undefined) return false;
+/** Whether a note is of the log that this log was forked from. If only one process publishes, it is the last one of that log. */
+function isOfEarlierLog(note: string, { state, last, isShared }: Published): boolean {
+  const { origin, names, forkedAfter, newest } = state;
+  if (forkedAfter === undefined) return false;
   const checkpoint = tryReadCheckpoint(note);
-  return checkpoint !== undefined && withoutCosignatures(checkpoint) === forkedAfter;
+  if (checkpoint === undefined) return false;
+  if (isShared)
+    return checkpoint.origin !== origin && names.some((name) => name.origin === checkpoint.origin);
+  return newest === undefined && last === undefined && withoutCosignatures(checkpoint) === forkedAfter;
 }
 
-/** Reads the checkpoint of the file. Throws EvidenceLogError if it is not of this log. */
-function readFile({ state, file }: Published, { note }: WrittenNote): Checkpoint {
+/** Reads the checkpoint of the file; undefined if it is of an earlier log. Throws EvidenceLogError if it is not of this log. */
+function readFile(published: Published, { note }: WrittenNote): PublishedCheckpoint | undefined {
+  const { state, file, last } = published;
+  if (isOfEarlierLog(note, published)) return undefined;
+  if (note === last?.note) return last;
   const { origin } = state;
   const { checkpoint, isSigned } = orThrow('FILE_DAMAGED', `${file.path} is damaged`, () => {
     const read = readCheckpoint(note, 'it');

@@ -4,7 +4,7 @@ import type { KeyRing } from '../../keys/key-ring.ts';
 import { replaceFile } from '../../lib/replace-file.ts';
 import type { LogState } from '../../store/log-commands.ts';
 import type { Execute } from '../../store/store.ts';
-import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
+import { checkLogName, EvidenceLogError, type Published, readAgreed } from './agreement.ts';
 import {
   type CheckpointFile,
   isNamedAfter,
@@ -23,6 +23,7 @@ interface ForkDependencies {
   readonly origin: string | undefined;
   /** Its name if none is set. */
   readonly madeUpOrigin: string;
+  readonly isShared: Published['isShared'];
 }
 
 /** A planned fork. */
@@ -75,12 +76,12 @@ function isOfThis(origin: string, { names }: LogState, set: string | undefined):
 }
 
 async function disagreementOf(
-  { execute, file, origin }: ForkDependencies,
+  { execute, file, origin, isShared }: ForkDependencies,
   state: LogState,
 ): Promise<EvidenceLogError | undefined> {
   try {
     checkLogName(state, origin);
-    await readAgreed({ execute, state, file, last: undefined });
+    await readAgreed({ execute, state, file, last: undefined, isShared });
     return undefined;
   } catch (error) {
     if (error instanceof EvidenceLogError) return error;

@@ -3,8 +3,8 @@ import type { Clock } from '../../domain/clock.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import { every, sleep } from '../../lib/timing.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
-import type { Execute } from '../../store/store.ts';
-import { checkLogName, EvidenceLogError, readAgreed } from './agreement.ts';
+import { type Execute, leads, type Store } from '../../store/store.ts';
+import { checkDatabase, checkLogName, EvidenceLogError, readNewest } from './agreement.ts';
 import type { CheckpointFile, PublishedCheckpoint } from './publication.ts';
 import { createSigningKeys, hasEnded, mintLogKey, signCheckpoint, signsAt } from './signing-keys.ts';
 import type { Witnesses } from './witness.ts';
@@ -23,6 +23,8 @@ export type Publication = Pick<Signer, 'current' | 'covering' | 'verifierKeys'>;
 
 interface SignerDependencies {
   readonly execute: Execute;
+  /** Those of the store. */
+  readonly instances?: Store['instances'];
   readonly keyRing: KeyRing;
   /** The name of the log, as set. */
   readonly origin: string | undefined;
@@ -37,42 +39,37 @@ interface SignerDependencies {
   readonly log: Logger;
 }
 
-/** Signs the evidence log as it grows, and publishes it. */
+/** Signs the evidence log as it grows if this instance leads, and publishes the checkpoints of all instances. */
 export function createSigner(dependencies: SignerDependencies) {
-  const { execute, keyRing, origin, madeUpOrigin, file, witnesses, awaitsWitnesses, clock, log } =
+  const { execute, instances, keyRing, origin, madeUpOrigin, witnesses, awaitsWitnesses, clock, log } =
     dependencies;
   const openKeys = createSigningKeys(keyRing);
-  const newest = createNewest(clock);
+  const nowS = () => Math.floor(clock.nowMs() / 1000);
+  const checkpoints = createCheckpoints(dependencies, nowS);
   let signing: readonly LogKey[] = [];
   /** Why the last attempt failed; undefined if it did not. */
   let failure: string | undefined;
   let failures = 0;
   let leaves: number | undefined;
-  let publishedAtS: number | undefined;
 
-  const nowS = () => Math.floor(clock.nowMs() / 1000);
-
-  /** Publishes the tree if it grew. */
+  /** Publishes what another instance published, and then the tree if it grew and this instance leads. */
   async function publish(): Promise<void> {
     const state = await readState();
-    for (const key of state.keys)
-      if (!key.isRetired && hasEnded(key, nowS()))
-        await execute({ kind: 'EndLogKey', vkey: key.vkey, atS: nowS() });
+    const isOutdated = checkpoints.isOutdated(state);
+    const current = isOutdated ? await checkpoints.publishNewest(state) : checkpoints.last(state);
+    const isLeading = leads({ instances });
+    if (isLeading) await endKeys(state, nowS(), execute);
     const tree = await execute({ kind: 'GetTree' });
     leaves = tree.size;
     // Witnesses see an idle log too: a rollback that they report rejects the next filing.
-    const current = newest.checkpoint();
-    if (tree.size === current?.size) return witnesses?.confirm(current);
+    if (!isLeading || tree.size === current?.size) return current && witnesses?.confirm(current);
     if (signing.length === 0) throw new Error('The evidence log has no key that signs.');
     if (state.origin === undefined) throw new Error('The evidence log has no name.');
-    await readAgreed({ execute, state, file, last: current });
+    if (!isOutdated) await checkpoints.publishNewest(state);
     const signed = signCheckpoint({ origin: state.origin, ...tree }, openKeys(signing));
     const note = witnesses === undefined ? signed.note : await witnesses.cosign(signed);
-    await file.write(note);
-    const atS = nowS();
-    await execute({ kind: 'KeepCheckpoint', size: tree.size, note, publishedAtS: atS });
-    publishedAtS = atS;
-    newest.publish({ ...signed, note });
+    if (!(await checkpoints.publish({ ...signed, note })))
+      log.info('another instance has published a checkpoint of the evidence log meanwhile');
   }
 
   async function readState(): Promise<LogState> {
@@ -98,14 +95,14 @@ export function createSigner(dependencies: SignerDependencies) {
   const attempts = every(clock, () => signEveryMs, attempt);
 
   return {
-    current: newest.checkpoint,
-    covering: newest.covering,
+    current: checkpoints.newest,
+    covering: checkpoints.covering,
     verifierKeys: (): readonly string[] => signing.map(({ vkey }) => vkey),
     /** What is undefined is not known yet. `publishedAtS` is in Unix seconds; `failures` counts attempts. */
     metrics: () => ({
       leaves,
-      publishedLeaves: newest.checkpoint()?.size,
-      publishedAtS,
+      publishedLeaves: checkpoints.newest()?.size,
+      publishedAtS: checkpoints.publishedAtS(),
       failures,
       rolledBack: witnesses?.rolledBack().length ?? 0,
     }),
@@ -116,12 +113,12 @@ export function createSigner(dependencies: SignerDependencies) {
     start: async (): Promise<void> => {
       const state = await readState();
       checkLogName(state, origin);
-      const agreed = await readAgreed({ execute, state, file, last: undefined });
-      if (agreed !== undefined) newest.publish(agreed);
-      publishedAtS = state.newest?.publishedAtS;
+      await checkpoints.publishNewest(state);
       if (state.names.length === 0) {
         const name = origin ?? madeUpOrigin;
         await execute({ kind: 'NameLog', origin: name, key: mintLogKey(name, keyRing, nowS()) });
+        // Another instance may have named it first.
+        checkLogName(await readState(), origin);
       }
       const attempted = attempts.start();
       if (witnesses === undefined || awaitsWitnesses) await attempted;
@@ -133,6 +130,12 @@ export function createSigner(dependencies: SignerDependencies) {
   };
 }
 
+/** Retires the keys that do not sign any more. */
+async function endKeys({ keys }: LogState, atS: number, execute: Execute): Promise<void> {
+  for (const key of keys)
+    if (!key.isRetired && hasEnded(key, atS)) await execute({ kind: 'EndLogKey', vkey: key.vkey, atS });
+}
+
 /** The reason of an error, and what stays the same until it has another reason. */
 function faultOf(error: unknown): { readonly reason: string; readonly kind: string } {
   const { message, cause } = error instanceof Error ? error : new Error(String(error));
@@ -140,6 +143,56 @@ function faultOf(error: unknown): { readonly reason: string; readonly kind: stri
   const reason = cause instanceof Error ? cause.message : message;
   // The sizes in the message change with each filing. It is logged once all the same.
   return { reason, kind: error instanceof EvidenceLogError ? error.kind : reason };
+}
+
+/** The published checkpoints: in the database, in the file of this instance, and in its memory, where callers see them. */
+function createCheckpoints({ execute, instances, file, clock }: SignerDependencies, nowS: () => number) {
+  const isShared = instances !== undefined;
+  const newest = createNewest(clock);
+  let publishedAtS: number | undefined;
+
+  /** The one that this process published last; undefined if the log was forked since. */
+  function last({ origin }: LogState): PublishedCheckpoint | undefined {
+    const checkpoint = newest.checkpoint();
+    return checkpoint?.origin === origin ? checkpoint : undefined;
+  }
+
+  async function keep({ size, note }: PublishedCheckpoint): Promise<boolean> {
+    const atS = nowS();
+    const isKept = await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: atS });
+    if (isKept) publishedAtS = atS;
+    return isKept;
+  }
+
+  return {
+    newest: newest.checkpoint,
+    covering: newest.covering,
+    publishedAtS: () => publishedAtS,
+    last,
+    /** Whether the database keeps another one than this process published. */
+    isOutdated: (state: LogState): boolean => isShared && state.newest?.note !== last(state)?.note,
+    /** Publishes the newest one of all instances. Returns it; undefined if there is none. Throws EvidenceLogError. */
+    publishNewest: async (state: LogState): Promise<PublishedCheckpoint | undefined> => {
+      const published = { execute, state, file, last: last(state), isShared };
+      const found = await readNewest(published);
+      publishedAtS = state.newest?.publishedAtS;
+      if (found === undefined) return undefined;
+      const { checkpoint, inFile } = found;
+      // Also if the tree in the database is smaller: then no instance may sign.
+      if (isShared && checkpoint.note !== state.newest?.note) await keep(checkpoint);
+      await checkDatabase(published, found);
+      if (checkpoint.note !== inFile?.note) await file.write(checkpoint.note);
+      if (checkpoint !== published.last) newest.publish(checkpoint);
+      return checkpoint;
+    },
+    /** Publishes a new one. Returns whether it did: not if another instance published one of as many leaves or more. */
+    publish: async (checkpoint: PublishedCheckpoint): Promise<boolean> => {
+      await file.write(checkpoint.note);
+      if (!(await keep(checkpoint))) return false;
+      newest.publish(checkpoint);
+      return true;
+    },
+  };
 }
 
 /** Holds the newest checkpoint, and the calls that wait for a later one. */

@@ -71,14 +71,15 @@ export function checkOrigin({ environment, logOrigin }: Config, names: LogNames)
 }
 
 async function checkPublished(config: Config, state: LogState, read: ReadTree): Promise<Finding> {
-  const { dataDir, logOrigin } = config;
+  const { dataDir, database, logOrigin } = config;
   const { ok, fault } = findingsOf('evidence log');
   try {
     const [missing] = checkOrigin(config, state);
     if (missing !== undefined) return missing;
     checkLogName(state, logOrigin);
     const file = createCheckpointFile(dataDir);
-    const published = await readAgreed({ execute: read, state, file, last: undefined });
+    const isShared = database !== undefined;
+    const published = await readAgreed({ execute: read, state, file, last: undefined, isShared });
     const { origin: name } = state;
     if (name === undefined) return ok('it gets its name and its key at the next start');
     if (published === undefined) return ok(`${name} has its first checkpoint after the next start`);

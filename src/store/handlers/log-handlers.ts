@@ -66,15 +66,16 @@ export async function logStateIn(database: Database): Promise<LogState> {
     .limit(1)
     .get();
   const forkedAfter = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
-  const { takenAtS } = restoration;
+  const { takenAtS, restoredAtS } = restoration;
   const restored = await database
-    .select({ takenAtS })
+    .select({ takenAtS, restoredAtS })
     .from(restoration)
     .orderBy(desc(restoration.id))
     .limit(1)
     .get();
   const keys = await logKeysIn(database);
-  return { origin, names, keys, newest, forkedAfter, restoredFromS: restored?.takenAtS };
+  const times = { restoredFromS: restored?.takenAtS, restoredAtS: restored?.restoredAtS };
+  return { origin, names, keys, newest, forkedAfter, ...times };
 }
 
 /** Handlers of origins, keys and checkpoints of the evidence log. They run once a second at most, so most are not prepared. */

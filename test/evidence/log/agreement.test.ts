@@ -13,7 +13,7 @@ import type { LogKey, LogState } from '../../../src/store/log-commands.ts';
 import type { Command, ReadTree } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type FilingRow, forgeIn, leafOfFiling, rewriteTree } from '../../support/forging.ts';
-import { type NoteKey, noteKey } from '../../support/note-keys.ts';
+import { type NoteKey, noteKey, witnessKey } from '../../support/note-keys.ts';
 import { createTree, hashOfLeaf } from '../verifier/small-log.ts';
 import { keptIn, type Publishing, startPublishing } from './publishing.ts';
 
@@ -37,10 +37,11 @@ interface Published {
   readonly size?: number;
   /** The root of every tree in the database. */
   readonly root?: Buffer;
+  readonly isShared?: boolean;
 }
 
 /** Compares a file with a database of nine leaves that published all of them, unless said otherwise. */
-function agree({ note, last, state, size = 9, root }: Published) {
+function agree({ note, last, state, size = 9, root, isShared = false }: Published) {
   const logKey: LogKey = {
     ...{ vkey: key.vkey, sealedSeed: new Uint8Array(), addedAtS: 100 },
     ...{ signsFromS: null, endsAtS: null, isRetired: false },
@@ -55,7 +56,7 @@ function agree({ note, last, state, size = 9, root }: Published) {
     execute,
     state: {
       ...{ origin, names, keys: [logKey], newest: kept(good) },
-      ...{ forkedAfter: undefined, restoredFromS: undefined, ...state },
+      ...{ forkedAfter: undefined, restoredFromS: undefined, restoredAtS: undefined, ...state },
     },
     file: {
       path: '/data/log-checkpoint',
@@ -63,6 +64,7 @@ function agree({ note, last, state, size = 9, root }: Published) {
       write: () => assert.fail(),
     },
     last,
+    isShared,
   });
 }
 
@@ -126,7 +128,45 @@ const disagreements: Readonly<Record<string, readonly [Published, Disagreement, 
     /one of 6 was published/,
   ],
 };
-for (const [what, [setting, kind, message]] of Object.entries(disagreements)) {
+const shared = { isShared: true };
+const restored = { restoredFromS: 100, restoredAtS: 200 };
+const byAnother = noteOf(9, noteKey(origin));
+const disagreementsIfShared: typeof disagreements = {
+  'a kept checkpoint of more leaves than the database has': [
+    { ...shared, note: noteOf(5), size: 8 },
+    'DATABASE_BEHIND',
+    /it has 8 leaves, and the database keeps a checkpoint of 9\./,
+  ],
+  'a file of more leaves than the database has': [
+    { ...shared, note: good, size: 5, state: { newest: kept(noteOf(5), 5) } },
+    'DATABASE_BEHIND',
+    /it has 5 leaves, .* has a checkpoint of 9\./,
+  ],
+  'a kept checkpoint signed by an unknown key': [
+    { ...shared, note: noteOf(5), state: { newest: kept(byAnother) } },
+    'DATABASE_CHANGED',
+    /the checkpoint in the database is signed by no key of this log/,
+  ],
+  'an old file of another tree': [
+    { ...shared, note: noteOf(5, key, tree.root(4)) },
+    'DATABASE_CHANGED',
+    /the tree of its first 5 leaves has the root/,
+  ],
+  'no file, and a kept checkpoint from a backup': [
+    { ...shared, state: { ...restored, newest: { ...kept(good), publishedAtS: 200 } } },
+    'FILE_MISSING',
+    /Backups do not contain this file/,
+  ],
+  'an old file, and a kept checkpoint from a backup': [
+    { ...shared, note: noteOf(5), state: { ...restored, newest: { ...kept(good), publishedAtS: 200 } } },
+    'FILE_OLD',
+    /one of 9 was published/,
+  ],
+};
+for (const [what, [setting, kind, message]] of Object.entries({
+  ...disagreements,
+  ...disagreementsIfShared,
+})) {
   test(`nothing is signed with ${what}`, async () => {
     await assert.rejects(agree(setting), (error) => {
       assert.ok(error instanceof EvidenceLogError, String(error));
@@ -154,6 +194,17 @@ test('the file may be newer than the checkpoint in the database, which is writte
   assert.equal((await agree({ note: good, size: 9, last: published(5), state: empty }))?.size, 9);
   assert.equal(await agree({ state: empty }), undefined, 'nothing was published');
   assert.equal(await agree({ note: good, state: { ...empty, forkedAfter: good } }), undefined, 'a new fork');
+});
+
+test('the kept checkpoint of a shared log may be newer than the file', async () => {
+  for (const note of [undefined, noteOf(5), good, `${good}${witnessKey('w').cosign('', 1)}`])
+    assert.equal((await agree({ ...shared, note }))?.note, good);
+  assert.equal((await agree({ ...shared, note: good, state: { newest: kept(noteOf(5), 5) } }))?.size, 9);
+  const published = { ...kept(good), publishedAtS: 201 };
+  assert.equal((await agree({ ...shared, state: { ...restored, newest: published } }))?.size, 9);
+  const names = [{ origin: 'log.example/before', firstSize: 0 }];
+  const state = { names: [...names, { origin, firstSize: 5 }], forkedAfter: 'another' };
+  assert.equal((await agree({ ...shared, note: noteOf(7, noteKey('log.example/before')), state }))?.size, 9);
 });
 
 test('a log keeps its name, whatever the settings say', () => {

@@ -32,6 +32,7 @@ export function logPromises({ test }: StoreTests): void {
       newest: undefined,
       forkedAfter: undefined,
       restoredFromS: undefined,
+      restoredAtS: undefined,
     };
     assert.deepEqual(await store.perform({ kind: 'GetLog' }), empty);
     await store.fileOne(store.gallery);
