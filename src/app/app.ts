@@ -156,7 +156,7 @@ function publishRecord(
 
 /** Creates the readiness of all parts. After `drain` the server is not ready any more. */
 async function openReadiness({ log, clock, opened }: Start, core: Core) {
-  const { store, registry, payments, nonceGap, logVerification, findRollback } = core;
+  const { store, registry, payments, nonceGap, publication, logVerification, findRollback } = core;
   const { datedS } = await registry.execute({ kind: 'ReadLogClock' });
   let isDraining = false;
   const parts = [
@@ -164,7 +164,7 @@ async function openReadiness({ log, clock, opened }: Start, core: Core) {
     { name: 'database', findFault: () => findDamage(store) },
     createClockPart(clock, datedS && datedS * 1_000),
     { name: 'payment_provider', findFault: payments.watch.findFault },
-    { name: 'evidence', findFault: logVerification.findFault },
+    { name: 'evidence', findFault: () => logVerification.findFault() ?? publication.rollback() },
     { name: 'witnesses', findFault: findRollback },
     { name: 'restored', isPublic: true, findFault: nonceGap.findFault },
     { name: 'draining', findFault: () => (isDraining ? 'the server is stopping' : undefined) },

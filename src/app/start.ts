@@ -81,7 +81,7 @@ export async function openCore(
   const service = createService({
     ...{ store, keyRing, clock, businessClock, calendar, publication, provider, log },
     ...{ filingClock, ...running },
-    isRolledBack: () => findRollback() !== undefined,
+    isRolledBack: () => (publication.rollback() ?? findRollback()) !== undefined,
     ...configuredParts(config, commands, backups, start.simulated.limits),
   });
   opened.defer(service.stop);

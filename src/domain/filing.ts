@@ -154,11 +154,11 @@ export function filingNotFound(): ApiError {
 /** Retry-After while filings are rejected until an operator acts, in seconds. */
 const rolledBackRetryAfterS = 60;
 
-/** The error of a filing while a witness reports that the evidence log was rolled back: its number may be in use already. */
+/** The error of a filing while the evidence log is known to have been rolled back: its number may be in use already. */
 export function filingsHalted(): ApiError {
   return new ApiError(
     'UNAVAILABLE',
-    'Nothing can be filed now: a witness of the evidence log reports that the registry went back to an older state. ' +
+    'Nothing can be filed now: the published evidence log shows that the registry went back to an older state. ' +
       'Nothing was stored, and nothing is filed until the operator has resolved this.',
     { retryAfterS: rolledBackRetryAfterS },
   );

@@ -49,6 +49,7 @@ export function createSigner(dependencies: SignerDependencies) {
   let signing: readonly LogKey[] = [];
   /** Why the last attempt failed; undefined if it did not. */
   let failure: string | undefined;
+  let rollback: string | undefined;
   let failures = 0;
   let leaves: number | undefined;
 
@@ -82,10 +83,11 @@ export function createSigner(dependencies: SignerDependencies) {
     try {
       await publish();
       if (failure !== undefined) log.info('checkpoints of the evidence log are signed again');
-      failure = undefined;
+      [failure, rollback] = [undefined, undefined];
     } catch (error) {
       failures += 1;
       const { reason, kind } = faultOf(error);
+      if (kind === 'DATABASE_BEHIND') rollback = reason;
       if (kind !== failure)
         log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
       failure = kind;
@@ -106,6 +108,8 @@ export function createSigner(dependencies: SignerDependencies) {
       failures,
       rolledBack: witnesses?.rolledBack().length ?? 0,
     }),
+    /** Why the database is older than what was published, for the operator; undefined if it is not. */
+    rollback: () => rollback,
     /**
      * Names the log and makes its first key if it has none, publishes its newest checkpoint, and then signs whenever the tree
      * grew. Throws EvidenceLogError if what was published and the database do not agree.

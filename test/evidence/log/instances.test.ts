@@ -268,6 +268,7 @@ test('a database that was put back by 100 leaves is signed by no instance', asyn
   await fileOne(store, by);
   await fresh.look();
   assertPublished(4, fresh);
+  assert.equal(fresh.signer.rollback(), undefined);
 
   leader.execute = executorOf(store);
   await leader.look();
@@ -276,6 +277,7 @@ test('a database that was put back by 100 leaves is signed by no instance', asyn
     await instance.look();
     await instance.look();
     assert.match(instance.lines.join(), /the database is older than what was published: it has \d leaves/);
+    assert.match(instance.signer.rollback() ?? '', /checkpoint of 103/);
   }
   assert.deepEqual([leader.current().size, fresh.current().size], [103, 4]);
   for (const folder of [stopped.folder, fresh.folder, temporaryFolder(t)])

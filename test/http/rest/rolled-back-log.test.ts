@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runHere } from '../../support/artseal.ts';
@@ -92,7 +92,7 @@ test('a registry that was set back rejects filings from its first moment, until 
     rejected,
     503,
     'UNAVAILABLE',
-    /^Nothing can be filed now: a witness .* Nothing was stored, /,
+    /^Nothing can be filed now: the published evidence log .* Nothing was stored, /,
   );
   assert.equal(rejected.headers['retry-after'], '60');
   const [status, text] = await readiness(outdated);
@@ -150,6 +150,25 @@ for (const [what, settings] of [
     assert.equal((await file(outdated)).status, 200);
     assert.deepEqual(await readiness(outdated), [200, '{"status":"ok"}']);
   });
+
+test('a registry that finds a newer published checkpoint than its database has files nothing', async (t) => {
+  const { newest, older, file, serve, until, cosigned } = await setBack(t);
+  const ahead = await serve(newest);
+  for (const _ of ['one', 'two', 'three']) assert.equal((await file(ahead)).status, 200);
+  await cosigned(ahead);
+  await ahead.close();
+  const outdated = await serve(older);
+  copyFileSync(join(newest, 'log-checkpoint'), join(older, 'log-checkpoint'));
+  assert.equal((await file(outdated)).status, 200);
+  const rejected = await until('a rejection', async () => {
+    const answer = await file(outdated);
+    return answer.status === 503 && answer;
+  });
+  assertRejected(rejected, 503, 'UNAVAILABLE', /^Nothing can be filed now: the published evidence log /);
+  const [status, text] = await readiness(outdated);
+  assert.equal(status, 503);
+  assert.match(text, /Not ready: evidence\./);
+});
 
 test('a filing that is rejected because the log was rolled back is not counted, and can be repeated under its key', async (t) => {
   const { folder, witness, serve, giveKey, until } = await openWitnessed(t, required);
