@@ -6,6 +6,7 @@ import type { EscrowCommands } from './escrow-commands.ts';
 import type { EventCommands } from './event-commands.ts';
 import type { EvidenceCommands } from './evidence-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
+import type { InstanceCommands } from './instance-commands.ts';
 import type { LogCommands } from './log-commands.ts';
 import type { MetricCommands } from './metric-commands.ts';
 import type { AuditCommands, RestorationCommands, RetentionCommands } from './operator-commands.ts';
@@ -75,8 +76,8 @@ export interface Store {
 /** The processes that serve a database together. */
 export interface Instances {
   /**
-   * Whether this one does the background work of all: signs the log, sends webhooks, recovers orders. At most one does. Another one
-   * takes over when it is gone, also while its work is under way.
+   * Whether this one does the background work of all: signs the log, sends webhooks, recovers orders. At most one does, which has
+   * joined. Another one takes over when it is gone, also while its work is under way.
    */
   isLeading(): boolean;
 }
@@ -131,6 +132,10 @@ export interface ServerMetrics {
   readonly commitsInDoubt: number;
   /** Age of the oldest snapshot in the database, in seconds; undefined if it is not known. */
   readonly snapshotS: number | undefined;
+  /** Instances that serve the database, this one included. */
+  readonly instances: number;
+  /** Whether this one leads. */
+  readonly isLeading: boolean;
 }
 
 /** Counts of events that call for an operator. */
@@ -165,6 +170,7 @@ export interface Commands
     RestorationCommands,
     RetentionCommands,
     EventCommands,
+    InstanceCommands,
     WebhookCommands {
   /** Fails with the given error: for an invalid call whose nonce and quota are to be used up all the same. */
   Reject(command: { readonly apiError: ApiErrorData }): never;

@@ -217,15 +217,6 @@ test('a batch that cannot be stored is executed in halves, and so is the next on
   assert.deepEqual(await storedIn(url), numbered(312));
 });
 
-test('one process at a time uses a database', { skip }, async (t) => {
-  const { url, store } = await openGallery(t);
-  const open = () => openPostgresStore({ place: { url }, ...sandbox });
-  await assert.rejects(open(), /another artseal uses the database test_1/);
-  await store.close();
-  const next = await open();
-  await next.close();
-});
-
 test('a database that was put back to an earlier state is not written', { skip }, async (t) => {
   const { url, store } = await openGallery(t);
   await store.execute({ effect: toFile(by) });

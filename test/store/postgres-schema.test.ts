@@ -17,7 +17,7 @@ const skip = skipUnlessPostgres();
 /** Tables that are laid out for SQLite's pages. */
 const ofSqlite = ['event_head', 'event_log', 'event_mark', 'latest_filing', 'spent_nonces'];
 /** Tables that only PostgreSQL has. */
-const ofPostgres = ['batch', 'event', 'event_floor', 'nonce', 'schema_version'];
+const ofPostgres = ['batch', 'event', 'event_floor', 'instance', 'nonce', 'rate', 'schema_version'];
 /** Indexes that only PostgreSQL has, of tables that both have. */
 const ownIndexes = ['filing_by_caller'];
 /** Tables whose primary key ends with the count, so that a search finds the newest first. */

@@ -297,6 +297,7 @@ const otherMakers: Makers = {
   }),
   FindRestoration: () => ({}),
   RecordServing: (world) => ({ atS: world.nowS }),
+  MergeRates: () => ({ periodMs: 0, used: [] }),
   RewriteNothing: () => ({}),
   Reject: (world) => {
     const reason = world.random.pick(['VALIDATION_FAILED', 'UNAVAILABLE'] as const);

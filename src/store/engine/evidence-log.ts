@@ -41,6 +41,8 @@ export interface EvidenceLog {
   keep(): void;
   /** Drops the leaves of a command that was undone. */
   drop(): void;
+  /** Reads the tables again, to which another process has added leaves. Nothing is appended yet. */
+  readAgain(): void;
   /** Writes all leaves that were appended. Call it before a command reads them in the tables. */
   write(): void;
   committed(): void;
@@ -145,6 +147,10 @@ export function createLog(tables: LogTables, incidents?: Incidents, isSandbox?: 
       pending.length = kept;
       newestFiling = newestKept;
     },
+    readAgain: () => {
+      newestFiling = newestKept = undefined;
+      written.readAgain();
+    },
     write: () => {
       if (pending.length === 0) return;
       const { tree: before } = written.current();
@@ -200,6 +206,9 @@ function readTables({ leaves, events }: LogTables, tree: VerifiedTree) {
     current: (): Written => {
       written ??= read();
       return written;
+    },
+    readAgain: () => {
+      written = durable = read();
     },
     set: (next: Written) => {
       written = next;

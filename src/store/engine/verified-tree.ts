@@ -34,7 +34,6 @@ export function createVerifiedTree(leaves: Leaves) {
   /** The hashes of the leaves after the last complete tile. */
   let tail: Uint8Array = new Uint8Array(tileBytes);
   let size = 0;
-  let isRead = false;
   /** Size and tail as of the last commit; undefined while nothing was appended since. */
   let durable: { readonly size: number; readonly tail: Uint8Array } | undefined;
 
@@ -65,14 +64,10 @@ export function createVerifiedTree(leaves: Leaves) {
     size: (): number => size,
     /** Without the leaves of the open transaction. */
     durableSize: (): number => durable?.size ?? size,
-    /**
-     * Reads the leaves in the tables when it is called first. Later it only throws RecordDamaged if the tables have fewer than the
-     * tree.
-     */
+    /** Reads the leaves in the tables that it does not have. Throws RecordDamaged if the tables have fewer than the tree. */
     load: () => {
       const stored = leaves.size();
       if (stored < size) throw damagedTree(`it had ${size} leaves, and the database has ${stored}`);
-      if (isRead) return;
       while (size < stored) {
         const isWholeTile = size % tileLeaves === 0 && stored - size >= tileLeaves;
         const subtree = isWholeTile
@@ -84,7 +79,6 @@ export function createVerifiedTree(leaves: Leaves) {
           size += tileLeaves;
         } else addLeaf(hash, undefined);
       }
-      isRead = true;
     },
     /** Appends a leaf: the hashes of all subtrees that it completes, from the leaf itself upwards. */
     append: (completed: readonly Uint8Array[]) => {

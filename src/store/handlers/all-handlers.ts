@@ -2,6 +2,7 @@ import { errorOf } from '../../domain/violation.ts';
 import type { HotCommands } from '../engine/filings.ts';
 import { type Handlers, reads } from '../engine/handlers.ts';
 import type { EngineParts } from '../engine/parts.ts';
+import type { InstanceCommands } from '../instance-commands.ts';
 import type { Kind } from '../store.ts';
 import { createAuditHandlers, createAuditLog } from './audit-log.ts';
 import { createCallerHandlers } from './caller-handlers.ts';
@@ -20,7 +21,7 @@ import { createWebhookHandlers } from './webhook-handlers.ts';
 import { createWebhookRows } from './webhooks.ts';
 
 /** The commands whose handlers the engines share. */
-type SharedKind = Exclude<Kind, HotCommands | 'RewriteNothing'>;
+type SharedKind = Exclude<Kind, HotCommands | keyof InstanceCommands | 'RewriteNothing'>;
 
 /** Makes the handlers that the engines share. `callers` are the commands that may change credentials. */
 export function createSharedHandlers(engine: EngineParts) {

@@ -113,7 +113,8 @@ function prepareOpenInstructions(database: Database): () => Promise<OpenInstruct
       })
       .from(some)
       .innerJoin(escrow, eq(escrow.id, some.orderId))
-      .groupBy(some.kind, some.status),
+      .groupBy(some.kind, some.status)
+      .orderBy(some.kind, some.status),
   );
   return async () => statement.all();
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseError } from '../engine/failure.ts';
-import { connectAlone } from '../postgres/line.ts';
+import { connectToUse } from '../postgres/line.ts';
 import { type MoveStamp, readStamp, refuseMoved, writeStamp } from '../postgres/move-stamp.ts';
 import { continueIds, createPortable } from '../postgres/portable.ts';
 import { applyMissing, refuseOtherSchema, schemaOf } from '../postgres/upgrade.ts';
@@ -16,7 +16,7 @@ import { type Content, copyTables, type Progress, readTables, refuseDifference }
 // move. The file gets or loses its name when all else is done and on disk. The stamp on PostgreSQL keeps other
 // folders from serving that database meanwhile.
 
-type Session = Awaited<ReturnType<typeof connectAlone>>;
+type Session = Awaited<ReturnType<typeof connectToUse>>;
 
 /** What was moved. */
 export interface Moved {
@@ -140,7 +140,10 @@ const isOf = (dataDir: string, { folderId }: MoveStamp): boolean =>
   readMoveRecord(dataDir)?.folderId === folderId;
 
 async function withDatabase<T>(place: PostgresPlace, work: (client: Session) => Promise<T>): Promise<T> {
-  const client = await connectAlone(place, async () => {}, { isMaintenance: true }, true);
+  const client = await connectToUse(place, async () => {}, {
+    connection: { isMaintenance: true },
+    isForMove: true,
+  });
   try {
     return await work(client);
   } finally {

@@ -15,6 +15,7 @@ import {
 } from '../store.ts';
 import { insertRows } from './insert-rows.ts';
 import type { Queries } from './leaf-rows.ts';
+import { all } from './needed.ts';
 
 /** Expired rows that are deleted for each claim of a batch: more than one, so that they cannot pile up. */
 const sweptWithEach = 2;
@@ -30,7 +31,7 @@ export function createAdmission(queries: Queries) {
   const nonces = createNonces(queries);
   const keys = createKeys(queries);
   const quotas = createQuotas(queries);
-  const all = [nonces, keys, quotas];
+  const each = [nonces, keys, quotas];
   return {
     parts: {
       spendNonce: nonces.spend,
@@ -38,21 +39,16 @@ export function createAdmission(queries: Queries) {
       quotas: quotas.parts,
     } satisfies Partial<RequestParts>,
     read: (admissions: readonly Admission[]): readonly Promise<void>[] =>
-      all.flatMap((each) => each.read(admissions)),
-    flush: (): readonly Promise<unknown>[] => all.flatMap((each) => each.flush()),
+      each.flatMap((one) => one.read(admissions)),
+    flush: (): readonly Promise<unknown>[] => each.flatMap((one) => one.flush()),
     end: (): void => {
-      for (const each of all) each.end();
+      for (const one of each) one.end();
     },
     /** Sends the counts of calls, for a command that reads them in the table. */
     flushCalls: quotas.flush,
-    /** Forgets what another session may have changed. */
-    forget: quotas.forget,
     load: nonces.load,
     committed: nonces.committed,
-    rolledBack: (): void => {
-      nonces.rolledBack();
-      quotas.forget();
-    },
+    rolledBack: nonces.rolledBack,
     countNonces: nonces.count,
   };
 }
@@ -160,6 +156,7 @@ const deleteNonces = {
   name: 'delete nonces',
   text: `WITH expired AS (
       SELECT fingerprint FROM nonce WHERE at_s >= $1 AND at_s < $2 ORDER BY at_s LIMIT $3
+      FOR UPDATE SKIP LOCKED
     ), gone AS (
       DELETE FROM nonce USING expired WHERE nonce.fingerprint = expired.fingerprint RETURNING at_s
     )
@@ -258,27 +255,32 @@ const deleteKeys = {
     SELECT caller_id, key FROM idempotency_key WHERE claimed_at_s <= $1 ORDER BY claimed_at_s LIMIT $2)`,
 };
 
+/** Counts calls. A batch has the counts of its callers for itself until it ends, so that they are exact over all instances. */
 function createQuotas(queries: Queries) {
-  /** The calls of a caller and month. Nobody else counts any as long as this session has the lock of the database. */
+  /** The calls of a caller and month. */
   const usages = new Map<string, Usage>();
   /** Of which this batch counted some. */
-  const counted = new Set<string>();
+  const counted = new Set<Usage>();
 
   async function select(claims: readonly QuotaClaim[]): Promise<void> {
     const callerIds = claims.map(({ callerId }) => callerId);
     const months = claims.map(({ month }) => month);
-    const { rows } = await queries.query<Usage>({ ...selectUsage, values: [callerIds, months] });
-    for (const row of rows) usages.set(usageOf(row), row);
+    const locked = queries.query({ ...lockUsage, values: [callerIds, months] });
+    const found = queries.query<{ calls: number | null }>({ ...selectUsage, values: [callerIds, months] });
+    await all([locked, found]);
+    for (const [place, { calls }] of (await found).rows.entries()) {
+      const { callerId, month } = claims[place] as QuotaClaim;
+      usages.set(usageOf({ callerId, month }), { callerId, month, calls: calls ?? 0, stored: calls ?? 0 });
+    }
   }
 
   const parts: RequestParts['quotas'] = {
-    take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }) => {
-      const name = usageOf({ callerId, month });
-      const usage = usages.get(name) ?? { callerId, month, calls: 0, stored: 0 };
+    take: ({ limit = Number.POSITIVE_INFINITY, ...claim }) => {
+      const usage = usages.get(usageOf(claim));
+      if (usage === undefined) throw new Error('The quota was not read.');
       if (usage.calls + 1 > limit) return undefined;
       usage.calls += 1;
-      usages.set(name, usage);
-      counted.add(name);
+      counted.add(usage);
       return usage.calls;
     },
     counted: (claim) => usages.get(usageOf(claim))?.calls ?? 0,
@@ -287,15 +289,14 @@ function createQuotas(queries: Queries) {
   return {
     parts,
     read: (admissions: readonly Admission[]): Promise<void>[] => {
-      if (usages.size > usagesMax) usages.clear();
-      const unknown = new Map<string, QuotaClaim>();
-      for (const { quota } of admissions)
-        if (quota !== undefined && !usages.has(usageOf(quota))) unknown.set(usageOf(quota), quota);
-      return unknown.size === 0 ? [] : [select([...unknown.values()])];
+      const wanted = new Map(admissions.flatMap(({ quota }) => (quota ? [[usageOf(quota), quota]] : [])));
+      // In order, so that two batches cannot block each other.
+      const claims = [...wanted].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, quota]) => quota);
+      return claims.length === 0 ? [] : [select(claims)];
     },
     flush: (): readonly Promise<unknown>[] => {
-      const changed = [...counted].flatMap((name) => usages.get(name) ?? []);
-      if (changed.length === 0) return [];
+      if (counted.size === 0) return [];
+      const changed = [...counted];
       const values = [
         changed.map(({ callerId }) => callerId),
         changed.map(({ month }) => month),
@@ -306,13 +307,12 @@ function createQuotas(queries: Queries) {
       counted.clear();
       return [queries.query({ ...replaceUsage, values })];
     },
-    end: (): void => counted.clear(),
-    forget: (): void => usages.clear(),
+    end: (): void => {
+      usages.clear();
+      counted.clear();
+    },
   };
 }
-
-/** Counts that are kept in memory, at most. */
-const usagesMax = 10_000;
 
 /** The calls of a caller in a month. */
 interface Usage {
@@ -326,14 +326,20 @@ interface Usage {
 const usageOf = ({ callerId, month }: { readonly callerId: number; readonly month: string }): string =>
   `${callerId} ${month}`;
 
+const lockUsage = {
+  name: 'lock usage',
+  text: `SELECT pg_advisory_xact_lock(hashtextextended('usage ' || caller_id || ' ' || month, 0))
+    FROM unnest($1::bigint[], $2::text[]) AS given (caller_id, month)`,
+};
+
 const selectUsage = {
   name: 'select usage',
-  text: `SELECT given.caller_id AS "callerId", given.month, calls, calls AS stored
-    FROM unnest($1::bigint[], $2::text[]) AS given (caller_id, month) CROSS JOIN LATERAL (
+  text: `SELECT (
       SELECT calls FROM usage
       WHERE usage.caller_id = given.caller_id AND usage.month = given.month
       ORDER BY calls DESC LIMIT 1
-    ) AS newest`,
+    ) AS calls
+    FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS given (caller_id, month, place) ORDER BY place`,
 };
 
 const replaceUsage = {

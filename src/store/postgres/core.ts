@@ -18,11 +18,19 @@ import type { Command, CommandResult, Kind, Result, StoreMetrics, StoreRequest }
 import { createAdmission, type PostgresAdmission } from './admission.ts';
 import { watchCredentials } from './credentials.ts';
 import { createHandlers, type PostgresHandlers } from './handlers.ts';
+import { createInstances } from './instances.ts';
 import type { Queries } from './leaf-rows.ts';
 import type { Line } from './line.ts';
 import { all } from './needed.ts';
-import { classifyError, codeOf, isMachineFault, isRepeatable, repeatable } from './postgres-errors.ts';
-import { createTransactions, FateUnknown } from './transactions.ts';
+import {
+  classifyError,
+  codeOf,
+  isMachineFault,
+  isRepeatable,
+  rejectUnlessMachineFault,
+  repeatable,
+} from './postgres-errors.ts';
+import { createTransactions, FateUnknown, FenceNeeded } from './transactions.ts';
 
 /** How often a transaction is tried that another one was in the way of. */
 const triesMax = 4;
@@ -31,45 +39,118 @@ const triesMax = 4;
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
 /** Opens the core of the engine on a connection that nobody else uses: one transaction for each batch of requests. */
-export async function openCore(line: Line) {
+export async function openCore(line: Line, instanceId: number) {
   const incidents = createIncidents(classifyError);
-  const repeated: Record<string, number> = Object.fromEntries(repeatable.map((code) => [code, 0]));
   const { rows } = await line.query<{ secret: Buffer; environment: Environment }>(
     'SELECT secret, environment FROM deployment',
   );
   const [deployment] = rows;
   if (deployment === undefined) throw new Error('The database has no deployment row.');
-  const handlers = createHandlers(line, deployment, incidents);
+  const fenced = {
+    ...incidents,
+    /** In a transaction without the fence, another instance may have written between two reads. */
+    count: (what: Parameters<Incidents['count']>[0]) => {
+      transactions.requireFence();
+      incidents.count(what);
+    },
+  };
+  const instances = createInstances(line, instanceId);
+  const handlers = createHandlers(line, deployment, fenced, instances.handlers);
   const admission = createAdmission(line);
   const perform = createPerformance(line, incidents, handlers, admission);
   const requests = createRequests({
     ...{ handlers: handlers.all, callers: handlers.callers, outbox: handlers.outbox, perform },
     ...admission.parts,
   });
-  const transactions = createTransactions(line, { ...handlers, ...requests, admission });
-  const credentials = await watchCredentials(line);
-  let areCredentialsOld = false;
+  const transactions = createTransactions(line, { ...handlers, ...requests, admission, instances });
   await transactions.load();
+  const attempts = createAttempts({ line, incidents, requests, transactions });
+  const credentials = await watchCredentials(line, transactions.audited());
+
+  return {
+    secret: deployment.secret,
+    instances,
+    /** As that of SQLite. */
+    executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
+      const isChanging = batch.some(requests.changesCredentials);
+      const replies = await attempts.run(batch, isChanging ? undefined : storing);
+      if (isChanging || !credentials.areOf(transactions.audited())) {
+        // The batch may have lost its session. What only another instance has changed is read by a later batch then.
+        transactions.joinSession();
+        await credentials
+          .read(transactions.audited())
+          .catch(isChanging ? undefined : rejectUnlessMachineFault);
+      }
+      return replies;
+    },
+    /** Begins the transaction of the next batch while the COMMIT before it is under way, unless that has failed. */
+    readAhead: (batch: readonly StoreRequest[]): void =>
+      transactions.readAhead(batch, attempts.modeOf(batch)),
+    changedCredentials: credentials.changed,
+    takeEventNews: handlers.outbox.takeNews,
+    storageErrors: incidents.storageErrors,
+    metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => {
+      const { state, ...connection } = line.metrics();
+      return {
+        ...transactions.metrics(),
+        // This instance does not see those that others spend.
+        nonces: instances.others() > 0 ? (state?.nonces ?? 0) : admission.countNonces(),
+        incidents: incidents.counts(),
+        files: state && { databaseBytes: state.bytes, logBytes: undefined, freeBytes: undefined },
+        server: {
+          ...{ ...connection, repeated: attempts.repeated, snapshotS: state?.snapshotS },
+          ...{
+            instances: instances.others() + 1,
+            isLeading: connection.isConnected && instances.isLeading(),
+          },
+        },
+      };
+    },
+  };
+}
+
+/** Executes batches, again if another transaction was in the way. */
+function createAttempts({
+  line,
+  incidents,
+  requests,
+  transactions,
+}: {
+  readonly line: Line;
+  readonly incidents: Incidents;
+  readonly requests: ReturnType<typeof createRequests>;
+  readonly transactions: ReturnType<typeof createTransactions>;
+}) {
+  const repeated: Record<string, number> = Object.fromEntries(repeatable.map((code) => [code, 0]));
+
+  const modeOf = (batch: readonly StoreRequest[]) => ({
+    isWriting: batch.some(requests.writes),
+    isFenced: batch.some(needsFence),
+  });
 
   /** Executes a batch in one transaction. If that fails, each half of it. Only its first transaction calls `storing`. */
   async function attempt(
     batch: readonly StoreRequest[],
     storing?: () => void,
     tries = 1,
+    mode = modeOf(batch),
   ): Promise<readonly Reply[]> {
-    const isWriting = batch.some(requests.writes);
+    const { isWriting } = mode;
     try {
-      return await transactions.run(batch, isWriting, storing);
+      return await transactions.run(batch, mode, storing);
     } catch (thrown) {
       const error = driverError(thrown);
+      if (error instanceof FenceNeeded) return attempt(batch, undefined, tries, { ...mode, isFenced: true });
       if (error instanceof FateUnknown)
         return batch.map(() => ({ failure: unavailableFor(fateUnknown, error) }));
       if (isRepeatable(error) && tries < triesMax) {
         const code = codeOf(error);
         repeated[code] = (repeated[code] ?? 0) + 1;
-        return attempt(batch, undefined, tries + 1);
+        return attempt(batch, undefined, tries + 1, mode);
       }
-      if (!isMachineFault(error) && batch.length > 1) return inHalves(batch, attempt);
+      if (tries < triesMax && isMachineFault(error) && (await line.hasNextAfterIdle(error)))
+        return attempt(batch, undefined, tries + 1, mode);
+      if (!isMachineFault(error) && batch.length > 1) return inHalves(batch, (some) => attempt(some));
       incidents.meet(error, isWriting ? 'write' : 'read');
       if (isMachineFault(error)) {
         const failure = unavailableFor(isWriting ? nothingStored : cannotWork, error);
@@ -87,38 +168,19 @@ export async function openCore(line: Line) {
   }
 
   return {
-    secret: deployment.secret,
-    /** As that of SQLite. */
-    executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
-      const isChanging = batch.some(requests.changesCredentials);
-      const replies = await attempt(batch, isChanging ? undefined : storing);
-      areCredentialsOld ||= isChanging;
-      if (areCredentialsOld) {
-        // The batch may have lost its session.
-        transactions.joinSession();
-        await credentials.read();
-        areCredentialsOld = false;
-      }
-      return replies;
-    },
-    /** Begins the transaction of the next batch while the COMMIT before it is under way, unless that has failed. */
-    readAhead: (batch: readonly StoreRequest[]): void =>
-      transactions.readAhead(batch, batch.some(requests.writes)),
-    changedCredentials: credentials.changed,
-    takeEventNews: handlers.outbox.takeNews,
-    storageErrors: incidents.storageErrors,
-    metrics: (): Omit<StoreMetrics, 'requestsInFlight'> => {
-      const { state, ...connection } = line.metrics();
-      return {
-        ...transactions.metrics(),
-        nonces: admission.countNonces(),
-        incidents: incidents.counts(),
-        files: state && { databaseBytes: state.bytes, logBytes: undefined, freeBytes: undefined },
-        server: { ...connection, repeated, snapshotS: state?.snapshotS },
-      };
-    },
+    repeated,
+    modeOf,
+    run: (batch: readonly StoreRequest[], storing?: () => void) => attempt(batch, storing),
   };
 }
+
+const isHotRead = ({ kind }: Command): boolean => kind === 'GetFiling' || kind === 'GetProvenance';
+
+/** Whether a request reads or changes more than its nonce, its quota and one filing. */
+const needsFence = ({ admission, continues, effect }: StoreRequest): boolean =>
+  admission?.idempotency !== undefined ||
+  continues !== undefined ||
+  (effect !== undefined && !isHotRead(effect));
 
 /** Returns the function that executes a command. It throws errors that end the batch. */
 function createPerformance(
@@ -127,8 +189,7 @@ function createPerformance(
   { all: handlers, log, filings, times, outbox }: PostgresHandlers,
   admission: Pick<PostgresAdmission, 'flushCalls'>,
 ): (command: Command) => CommandResult | Failed | Promise<CommandResult | Failed> {
-  const isHot = ({ kind }: Command): boolean =>
-    kind === 'FileArtwork' || kind === 'GetFiling' || kind === 'GetProvenance';
+  const isHot = (command: Command): boolean => command.kind === 'FileArtwork' || isHotRead(command);
 
   function run<K extends Kind>(command: Command<K>): Result<K> | Promise<Result<K>> {
     return (handlers[command.kind] as unknown as PostgresHandlers['all'][K]).run(command);

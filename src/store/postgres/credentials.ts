@@ -5,12 +5,16 @@ import { keyColumns, tokenColumns, tokenPlatform } from '../handlers/callers.ts'
 import type { Queries } from './leaf-rows.ts';
 import { forHandlers } from './statement.ts';
 
-/** Reads the credentials of a database, at first and after commands that may have changed them. */
-export async function watchCredentials(queries: Queries) {
+/**
+ * Reads the credentials of a database, at first and after commands that may have changed them. Each change has an entry of the audit
+ * log: `audited` is how many entries there are.
+ */
+export async function watchCredentials(queries: Queries, audited: number) {
   const database = forHandlers(queries);
   let changed: Credentials | undefined;
+  let isOf: number;
 
-  async function read(): Promise<void> {
+  async function read(version: number): Promise<void> {
     const keys = await database
       .select(keyColumns)
       .from(apiKey)
@@ -24,11 +28,15 @@ export async function watchCredentials(queries: Queries) {
       .where(isNull(serviceToken.revokedAtS))
       .all();
     changed = { keys, tokens };
+    isOf = version;
   }
 
-  await read();
+  await read(audited);
   return {
+    /** Reads them; the log has at least so many entries. */
     read,
+    /** Whether they were read when the log had so many entries. */
+    areOf: (version: number): boolean => version === isOf,
     /** Returns them if they were read since the last call. */
     changed: (): Credentials | undefined => {
       const read = changed;

@@ -18,7 +18,7 @@ export function createFilingTables(queries: Queries) {
   const transfers = new Map<string, StoredRecord[]>();
   const lastNumbers = new Map<number, string | undefined>();
   const floors = new Map<number, number>();
-  const counts = new Map<string, number>();
+  const counts = createCounts(queries);
 
   const flush = () => insertRows(queries, 'filing', newFilings.splice(0));
 
@@ -54,26 +54,17 @@ export function createFilingTables(queries: Queries) {
     floors.set(year, rows[0]?.floor ?? 0);
   }
 
-  async function readCount(name: string, callerId: number, year: number): Promise<void> {
-    counts.set(name, await countFilings(queries, { callerId, year }));
-  }
-
   const tables: FilingTables = {
     insert: ({ year, ...row }) => {
       newFilings.push(row);
       // What was read before is out of date.
       lastNumbers.delete(year);
       found.delete(row.filingNo);
-      const name = `${row.callerId} ${year}`;
-      const count = counts.get(name);
-      if (count !== undefined) counts.set(name, count + 1);
+      counts.add(row.callerId, year, 1);
     },
     lastOf: (year) => known(lastNumbers, year, () => readNumbers(year)),
     floorOf: (year) => known(floors, year, () => readNumbers(year)),
-    countOf: ({ callerId, year }) => {
-      const name = `${callerId} ${year}`;
-      return known(counts, name, () => readCount(name, callerId, year));
-    },
+    countOf: (of) => known(counts.all, nameOf(of), () => counts.read(of)),
     find: (filingNo) => {
       const row = known(found, filingNo, () => readFilings([filingNo]));
       const caller = row?.caller;
@@ -98,6 +89,8 @@ export function createFilingTables(queries: Queries) {
       return wanted.length === 0 ? [] : [readFilings([...new Set(wanted)])];
     },
     flush,
+    /** Counts filings that another instance has added. */
+    counted: counts.add,
     /** Forgets what another command may have changed. */
     forget,
     begin: (): void => {
@@ -105,8 +98,24 @@ export function createFilingTables(queries: Queries) {
       newFilings.length = 0;
       lastNumbers.clear();
     },
-    rolledBack: (): void => {
-      counts.clear();
+    rolledBack: (): void => counts.all.clear(),
+  };
+}
+
+type FilingsOf = { readonly callerId: number; readonly year: number };
+
+const nameOf = ({ callerId, year }: FilingsOf): string => `${callerId} ${year}`;
+
+/** How many filings callers have of a year, as far as that was read. */
+function createCounts(queries: Queries) {
+  const all = new Map<string, number>();
+  return {
+    all,
+    read: async (of: FilingsOf): Promise<void> => void all.set(nameOf(of), await countFilings(queries, of)),
+    add: (callerId: number, year: number, filings: number): void => {
+      const name = nameOf({ callerId, year });
+      const count = all.get(name);
+      if (count !== undefined) all.set(name, count + filings);
     },
   };
 }
@@ -134,10 +143,7 @@ const selectNumbers = {
 };
 
 /** How many filings a caller has of a year. */
-async function countFilings(
-  queries: Queries,
-  { callerId, year }: { readonly callerId: number; readonly year: number },
-): Promise<number> {
+async function countFilings(queries: Queries, { callerId, year }: FilingsOf): Promise<number> {
   const { from, to } = numbersOf(year);
   const { rows } = await queries.query<{ n: number }>({
     name: 'count filings',

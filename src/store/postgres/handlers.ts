@@ -14,6 +14,7 @@ import type { Queries } from './leaf-rows.ts';
 import { createPostgresLog } from './log.ts';
 import { all, Needed, whenRead } from './needed.ts';
 import { createOutbox } from './outbox.ts';
+import { createRateHandler } from './rates.ts';
 import { readClock } from './server-state.ts';
 import { forHandlers } from './statement.ts';
 
@@ -25,6 +26,7 @@ export function createHandlers(
   queries: Queries,
   { secret, environment }: Pick<InferSelectModel<typeof deployment>, 'secret' | 'environment'>,
   incidents: Incidents,
+  instances: Handlers<'JoinInstances' | 'ListInstances'>,
 ) {
   const log = createPostgresLog(queries, incidents, environment === 'sandbox');
   const times = createTimes(queries, () => all([...filings.flush(), ...log.flush()]));
@@ -59,6 +61,8 @@ export function createHandlers(
   });
   const handlers: Handlers = {
     ...shared.all,
+    ...instances,
+    ...createRateHandler(queries),
     FileArtwork: { ...hot.FileArtwork, run: (command) => whenRead(() => hot.FileArtwork.run(command)) },
     GetFiling: { ...hot.GetFiling, run: (command) => whenRead(() => hot.GetFiling.run(command)) },
     ReadLogClock: reads(async (command) => ({

@@ -9,6 +9,7 @@ import type { PostgresPlace } from '../store.ts';
 import { connect, refuseUnsafe } from './connection.ts';
 import { createFilingReads } from './filings.ts';
 import { createHandlers } from './handlers.ts';
+import { createInstances } from './instances.ts';
 import { classifyError } from './postgres-errors.ts';
 import { refuseWithoutGrants } from './roles.ts';
 import { readState } from './server-state.ts';
@@ -137,11 +138,16 @@ async function contentOf<T>(client: pg.Client, year: number, lookAtLog: LookAtLo
   const database = forHandlers(client);
   const bound = await database.select().from(deployment).get();
   if (bound === undefined) return undefined;
-  const { all, log } = createHandlers(client, bound, createIncidents(classifyError));
+  const { all, log } = createHandlers(
+    client,
+    bound,
+    createIncidents(classifyError),
+    createInstances(client, 0).handlers,
+  );
   const { rows } = await client.query<{ leaves: number }>(
     'SELECT coalesce(max(id) + 1, 0) AS leaves FROM log_leaf',
   );
-  log.begin(rows[0]?.leaves ?? 0, 0);
+  await log.begin(rows[0]?.leaves ?? 0, 0, []);
   const parts = {
     ...{ database, deployment: bound, filings: createFilingReads(client), log: log.forHandlers },
     findFaults: () => faultsInLog(database),

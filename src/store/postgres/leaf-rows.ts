@@ -9,6 +9,11 @@ export type Queries = Pick<pg.ClientBase, 'query'>;
 /** Rows that one query reads, at most: those of two tiles, if each leaf has a row of its own. */
 const rowsPerQuery = 512;
 
+const selectRows = {
+  name: 'leaf rows',
+  text: 'SELECT id, first, data, hashes FROM log_leaf WHERE id >= $1 ORDER BY id LIMIT $2',
+};
+
 /** A tile of the tree has so many leaves. */
 const tileLeaves = 256;
 
@@ -25,8 +30,7 @@ export function createLeafRows(queries: Queries) {
   /** Reads the rows from the one of a leaf on. */
   async function read(index: number, width: number): Promise<void> {
     const found = await queries.query<LeafRow>({
-      name: 'leaf rows',
-      text: 'SELECT id, first, data, hashes FROM log_leaf WHERE id >= $1 ORDER BY id LIMIT $2',
+      ...selectRows,
       values: [index, Math.min(width, rowsPerQuery)],
     });
     for (const row of found.rows) remember(row);
@@ -83,15 +87,19 @@ export function createLeafRows(queries: Queries) {
       for (const row of found.rows) remember(row);
       if (size % tileLeaves > 0) await read(size - (size % tileLeaves), tileLeaves);
     },
+    /** Reads rows from a leaf on, without remembering them. */
+    readFrom: async (index: number): Promise<readonly LeafRow[]> =>
+      (await queries.query<LeafRow>({ ...selectRows, values: [index, rowsPerQuery] })).rows,
     /** Adds rows that this transaction writes; the table then has so many leaves. */
     add: (added: readonly LeafRow[], leafCount: number): void => {
       for (const row of added) remember(row);
       size = leafCount;
     },
-    /** Forgets all rows. The table has so many leaves. */
-    begin: (leafCount: number): void => {
+    /** Forgets all rows but these. The table has so many leaves. */
+    begin: (leafCount: number, known: readonly LeafRow[]): void => {
       rows.clear();
       size = leafCount;
+      for (const row of known) remember(row);
     },
   };
 }

@@ -5,6 +5,7 @@ import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace } from '../store.ts';
 import { type ConnectionUse, connect, refuseUnsafe } from './connection.ts';
 import { refuseMoved } from './move-stamp.ts';
+import { codeOf } from './postgres-errors.ts';
 import { watchState } from './server-state.ts';
 
 /** How long a line waits between two attempts to connect again. */
@@ -12,6 +13,15 @@ const retryMs = 250;
 
 /** How long the fate of a COMMIT may stay unknown: as long as a restart or a fail-over takes. */
 const fateMs = 30_000;
+
+/** How often a line looks for a new session that it waits for. */
+const pollMs = 10;
+
+/** How long work that was not stored waits for a new session. */
+const nextSessionMs = 5_000;
+
+/** SQLSTATE of a session that was ended because it was idle in a transaction. */
+const idleInTransaction = '25P03';
 
 /** As `openLine` makes it. */
 export type Line = Awaited<ReturnType<typeof openLine>>;
@@ -22,11 +32,16 @@ class DatabaseInUse extends DatabaseError {
 }
 
 /**
- * The connection of the one process that uses a database. If it is lost, it connects again. Throws DatabaseError, also if another
- * process uses the database.
+ * The connection of a process that uses a database: of the only one, or of an instance with this id, beside other instances. If it
+ * is lost, it connects again. Throws DatabaseError, also if another process is in the way.
  */
-export async function openLine(place: PostgresPlace, prepare: (client: pg.Client) => Promise<void>) {
-  let client: pg.Client | undefined = await connectAlone(place, prepare);
+export async function openLine(
+  place: PostgresPlace,
+  prepare: (client: pg.Client) => Promise<void>,
+  instanceId: number | undefined,
+) {
+  const open = (prepareAgain: typeof prepare) => connectToUse(place, prepareAgain, { instanceId });
+  let client: pg.Client | undefined = await open(prepare);
   /** The one of the open transaction. A new one would execute the rest of that without its begin. */
   let session = client;
   let fault: string | undefined;
@@ -34,11 +49,15 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
   let connecting: Promise<void> | undefined;
   const lost = Promise.withResolvers<Error>();
   const state = watchState(place);
-  let reconnects = 0;
-  let commitsInDoubt = 0;
+  const counts = { reconnects: 0, commitsInDoubt: 0 };
+  /** Whether the server ended the last session because it waited too long for its next query. */
+  let wasIdle = false;
   watch(client);
 
   function watch(current: pg.Client): void {
+    current.on('error', (error) => {
+      wasIdle = codeOf(error) === idleInTransaction;
+    });
     current.once('end', () => {
       if (isClosed || client !== current) return;
       client = undefined;
@@ -51,13 +70,11 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
   async function reconnect(processId: number): Promise<void> {
     while (client === undefined && !isClosed) {
       try {
-        const next = await connectAlone(place, async (session) => {
-          await session.query(endSession, [processId]);
-        });
+        const next = await open(endingSession(processId));
         watch(next);
         client = next;
         fault = undefined;
-        reconnects += 1;
+        counts.reconnects += 1;
       } catch (error) {
         if (!(error instanceof DatabaseError)) return lost.resolve(error as Error);
         fault = error.message;
@@ -66,19 +83,18 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
     }
   }
 
-  /** Sends the queries of a turn of the event loop with one system call, which costs more than to make them. */
-  const query = ((...args: Parameters<pg.Client['query']>) => {
-    const { stream } = (session as unknown as { connection: { stream: Socket } }).connection;
-    if (stream.writableCorked === 0) {
-      stream.cork();
-      process.nextTick(() => stream.uncork());
+  /** Waits for a session after the one that the transaction began in, which has ended then. */
+  async function nextSession(timeout: AbortSignal): Promise<pg.Client | undefined> {
+    while (!timeout.aborted) {
+      if (client !== undefined && client !== session) return client;
+      await delay(pollMs);
     }
-    return session.query(...args);
-  }) as pg.Client['query'];
+    return undefined;
+  }
 
   return {
     /** Sends a query to the session that the transaction began in. */
-    query,
+    query: sentTogether(() => session),
     /** Begins a transaction. Returns whether it is in another session than the one before. Throws ConnectionLost. */
     begin: (): boolean => {
       if (client === undefined) throw new ConnectionLost(fault);
@@ -88,18 +104,22 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
     },
     /** Whether the session that the transaction began in is still there. */
     isInSession: (): boolean => client === session,
+    /** Whether that session was ended because this process stood still, and there is a new one, for which it waits. */
+    hasNextAfterIdle: async (error: unknown): Promise<boolean> => {
+      if (!wasIdle && codeOf(error) !== idleInTransaction) return false;
+      wasIdle = false;
+      return (await nextSession(AbortSignal.timeout(nextSessionMs))) !== undefined;
+    },
     /** Why there is no connection; undefined while there is one. */
     fault: (): string | undefined => fault,
     /** Resolves with the reason if it cannot connect any more. */
-    lost: lost.promise,
-    lose: lost.resolve,
+    ...{ lost: lost.promise, lose: lost.resolve },
     /** Whether the batch of the lost session was committed; undefined if there is no new session soon enough. */
     wasCommitted: async (batch: number): Promise<boolean | undefined> => {
-      commitsInDoubt += 1;
+      counts.commitsInDoubt += 1;
       const timeout = AbortSignal.timeout(fateMs);
       while (!timeout.aborted) {
-        // A new session holds the lock of the old one, which has therefore ended.
-        const next = client === session ? undefined : client;
+        const next = await nextSession(timeout);
         const found = await next?.query(selectBatch, [batch]).catch(() => undefined);
         if (found !== undefined) return found.rows.length > 0;
         await delay(retryMs);
@@ -107,7 +127,7 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
       return undefined;
     },
     /** Metrics of the connection, and the last state of the database. */
-    metrics: () => ({ isConnected: client !== undefined, reconnects, commitsInDoubt, state: state.latest() }),
+    metrics: () => ({ isConnected: client !== undefined, ...counts, state: state.latest() }),
     close: async (): Promise<void> => {
       isClosed = true;
       await connecting;
@@ -117,6 +137,18 @@ export async function openLine(place: PostgresPlace, prepare: (client: pg.Client
   };
 }
 
+/** Sends the queries of a turn of the event loop with one system call, which costs more than to make them. */
+const sentTogether = (sessionNow: () => pg.Client) =>
+  ((...args: Parameters<pg.Client['query']>) => {
+    const session = sessionNow();
+    const { stream } = (session as unknown as { connection: { stream: Socket } }).connection;
+    if (stream.writableCorked === 0) {
+      stream.cork();
+      process.nextTick(() => stream.uncork());
+    }
+    return session.query(...args);
+  }) as pg.Client['query'];
+
 /** There is no connection now. */
 export class ConnectionLost extends Error {
   readonly code = 'ECONNRESET';
@@ -125,21 +157,34 @@ export class ConnectionLost extends Error {
   }
 }
 
+/** Ends the session of an earlier connection. */
+const endingSession = (processId: number) => async (client: pg.Client) =>
+  void (await client.query(endSession, [processId]));
+
+/** How a process uses a database. */
+interface ProcessUse {
+  /** It is an instance beside others, and the session before with this id has ended; undefined if no other process may be there. */
+  readonly instanceId?: number | undefined;
+  readonly connection?: ConnectionUse;
+  readonly isForMove?: boolean;
+}
+
 /**
  * Connects, and holds the lock of the database until the connection ends. Rejects a database that is or was moved, unless it
  * is opened to move it. Throws what `openLine` throws.
  */
-export async function connectAlone(
+export async function connectToUse(
   place: PostgresPlace,
   prepare: (client: pg.Client) => Promise<void>,
-  use?: ConnectionUse,
-  isForMove = false,
+  { instanceId, connection, isForMove = false }: ProcessUse = {},
 ): Promise<pg.Client> {
-  const client = await connect(place, use);
+  const client = await connect(place, connection);
   try {
     await refuseUnsafe(client);
     await prepare(client);
-    const { rows } = await client.query<{ isFree: boolean; name: string }>(takeLock);
+    const lock =
+      instanceId === undefined ? { text: takeLock } : { text: takeSharedLock, values: [instanceId] };
+    const { rows } = await client.query<{ isFree: boolean; name: string }>(lock);
     if (rows[0]?.isFree !== true)
       throw new DatabaseInUse(
         `another artseal uses the database ${rows[0]?.name}, a server or a command: wait until it ends or stop it.`,
@@ -154,6 +199,10 @@ export async function connectAlone(
 
 /** Held by the session until it ends. */
 const takeLock = `SELECT pg_try_advisory_lock(hashtextextended('artseal process', 0)) AS "isFree", current_database() AS name`;
+
+/** That of the instance is still taken while its session before has not ended. */
+const takeSharedLock = `SELECT pg_try_advisory_lock_shared(hashtextextended('artseal process', 0))
+  AND pg_try_advisory_lock(hashtextextended('artseal instance ' || $1::bigint, 0)) AS "isFree", current_database() AS name`;
 
 const endSession = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
   WHERE pid = $1 AND application_name = 'artseal' AND datname = current_database() AND usename = current_user`;

@@ -33,18 +33,23 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
   return {
     ...{ log, leaves: rows.leaves },
     forHandlers: forHandlers(log, rows.leaves),
+    /** Reads the leaves after those that this process knows, and are committed or about to be. */
+    readNew: () => rows.readFrom(log.tree.size()),
     /**
-     * Begins a transaction. The tables have so many leaves and log events. Throws RecordDamaged if these are not those that this
-     * process knows: the database was put back to an earlier state, or somebody else writes to it.
+     * Begins a transaction. The tables have so many leaves and log events; `added` are rows of leaves that other instances have
+     * added. Throws RecordDamaged if the tables have fewer leaves than this process knows: the database was put back to an earlier
+     * state.
      */
-    begin: (leafCount: number, eventCount: number) => {
-      if (isLoaded && leafCount !== log.tree.size()) {
+    begin: async (leafCount: number, eventCount: number, added: readonly LeafRow[]): Promise<void> => {
+      newLeaves.length = newEvents.length = 0;
+      rows.begin(leafCount, added);
+      events = eventCount;
+      if (!isLoaded || leafCount === log.tree.size()) return;
+      if (leafCount < log.tree.size()) {
         incidents.count('damagedRecords');
         throw damagedTree(`it had ${log.tree.size()} leaves, and the database has ${leafCount}`);
       }
-      newLeaves.length = newEvents.length = 0;
-      rows.begin(leafCount);
-      events = eventCount;
+      await whenRead(log.readAgain);
     },
     /** Reads the tree. */
     load: async (): Promise<void> => {

@@ -15,8 +15,10 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   const news = createEventNews();
   /** The sequence of the newest event of each caller. */
   const sequences = new Map<number, number>();
-  /** The position of the newest event of all; undefined until it is read. */
-  let position: number | undefined;
+  /** The position of the newest event of all. */
+  let position = 0;
+  /** Without the open transaction. */
+  let durablePosition = 0;
   /** Callers with events of this transaction. */
   const written = new Set<number>();
   /** All events before this position are deleted, so the next search for expired ones begins here. */
@@ -29,19 +31,18 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
     if (sequences.size > callersMax) sequences.clear();
     const callers = [...new Set(pending.events.map(({ callerId }) => callerId))];
     const unknown = callers.filter((callerId) => !sequences.has(callerId));
-    if (position !== undefined && unknown.length === 0) return;
-    const [heads, newest] = await Promise.all([
-      queries.query<{ caller_id: number; sequence: number }>({ ...selectSequences, values: [unknown] }),
-      queries.query<{ position: number }>(selectPosition),
-    ]);
+    if (unknown.length === 0) return;
+    const heads = await queries.query<{ caller_id: number; sequence: number }>({
+      ...selectSequences,
+      values: [unknown],
+    });
     for (const { caller_id: callerId, sequence } of heads.rows) sequences.set(callerId, sequence);
-    position ??= newest.rows[0]?.position ?? 0;
   }
 
   function* numbered() {
     for (const { callerId, type, atMs, ...event } of pending.events) {
       const sequence = (sequences.get(callerId) ?? 0) + 1;
-      position = (position ?? 0) + 1;
+      position += 1;
       sequences.set(callerId, sequence);
       written.add(callerId);
       const { filingNo, escrowId, state, keyId, month, percent, webhookId } = event;
@@ -61,7 +62,24 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   }
 
   return {
+    /** Reads the newest events of other instances since the newest one that this process knows. */
+    readNew: async (): Promise<readonly NewestEvent[]> =>
+      (await queries.query<NewestEvent>({ ...selectNew, values: [position] })).rows,
+    /** Takes what was read. */
+    begin: (newest: readonly NewestEvent[]): void => {
+      for (const { callerId, sequence, newestPosition } of newest) {
+        const known = sequences.get(callerId);
+        if (known !== undefined && known < sequence) sequences.set(callerId, sequence);
+        position = Math.max(position, newestPosition);
+      }
+      durablePosition = position;
+      news.add(newest.map(({ callerId }) => callerId));
+    },
+    load: async (): Promise<void> => {
+      position = durablePosition = await readPosition(queries);
+    },
     ...{ add: pending.add, keep: pending.keep, drop: pending.drop, takeNews: news.take },
+    isWriting: (): boolean => pending.events.length > 0,
     /** Reads what `flush` needs. */
     prepare: async (): Promise<void> => {
       const newest = pending.events.at(-1);
@@ -77,6 +95,7 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
       return [...insertRows(queries, 'event', rows), sweep(rows.length * sweptWithEach)];
     },
     committed: (): void => {
+      durablePosition = position;
       news.add(written);
       written.clear();
     },
@@ -84,7 +103,7 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
       pending.clear();
       written.clear();
       sequences.clear();
-      position = undefined;
+      position = durablePosition;
     },
   };
 }
@@ -96,6 +115,27 @@ const selectSequences = {
       (SELECT sequence FROM event_floor WHERE event_floor.caller_id = given.caller_id), 0) AS sequence
     FROM unnest($1::bigint[]) AS given (caller_id)`,
 };
+
+/** The newest of some events of a caller: those of filings of a year, or the others, which have the year 0. */
+interface NewestEvent {
+  readonly callerId: number;
+  readonly year: number;
+  readonly count: number;
+  readonly sequence: number;
+  readonly newestPosition: number;
+}
+
+const selectNew = {
+  name: 'new events',
+  text: `SELECT caller_id AS "callerId", CASE type WHEN 'filing.created' THEN substr(filing_no, 4, 4)::bigint ELSE 0 END AS year,
+      count(*), max(sequence) AS sequence, max(position) AS "newestPosition"
+    FROM event WHERE position > $1 GROUP BY 1, 2`,
+};
+
+async function readPosition(queries: Queries): Promise<number> {
+  const { rows } = await queries.query<{ position: number }>(selectPosition);
+  return rows[0]?.position ?? 0;
+}
 
 const selectPosition = {
   name: 'event position',

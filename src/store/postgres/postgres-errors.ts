@@ -27,6 +27,11 @@ export function isMachineFault(error: unknown): error is Error {
   return chainOf(error).some(({ message }) => lostConnections.includes(message));
 }
 
+/** Throws an error again that does not come from the machine. */
+export function rejectUnlessMachineFault(error: unknown): void {
+  if (!isMachineFault(error)) throw error;
+}
+
 /** Whether an error says that data or an index are damaged. */
 export function isDamage(error: unknown): error is Error {
   return /^XX00[12]$/.test(codeOf(error));

@@ -10,7 +10,7 @@ import {
   type NumberGap,
   recordRestoration,
 } from '../handlers/restorations.ts';
-import { connectAlone } from './line.ts';
+import { connectToUse } from './line.ts';
 import { forHandlers } from './statement.ts';
 import { type PostgresOptions, prepareDatabase } from './store.ts';
 
@@ -36,10 +36,10 @@ export async function recordRestorationAt(
   { place, ...binding }: Omit<PostgresOptions, 'opening'>,
   plan: (filings: KnownFilings) => NewRestoration,
 ): Promise<RecordedRestoration> {
-  const client = await connectAlone(
+  const client = await connectToUse(
     place,
     (session) => prepareDatabase(session, { ...binding, opening: 'EXISTING' }),
-    { isMaintenance: true },
+    { connection: { isMaintenance: true } },
   );
   try {
     const database = forHandlers(client);

@@ -5,6 +5,8 @@ import type { Queries } from './leaf-rows.ts';
 /** What the metrics and `check` report of a database. */
 export interface DatabaseState {
   readonly bytes: number;
+  /** An estimate of the remembered nonces. */
+  readonly nonces: number;
   /**
    * How long the oldest snapshot is kept, in seconds; undefined if the role may not see the sessions of others, for which it needs
    * pg_read_all_stats.
@@ -14,12 +16,15 @@ export interface DatabaseState {
 
 /** Reads the state of a database. */
 export async function readState(queries: Queries): Promise<DatabaseState> {
-  const { rows } = await queries.query<{ bytes: number; snapshotS: number | null }>(selectState);
-  const { bytes = 0, snapshotS } = rows[0] ?? {};
-  return { bytes, snapshotS: snapshotS ?? undefined };
+  const { rows } = await queries.query<{ bytes: number; nonces: number; snapshotS: number | null }>(
+    selectState,
+  );
+  const { bytes = 0, nonces = 0, snapshotS } = rows[0] ?? {};
+  return { bytes, nonces, snapshotS: snapshotS ?? undefined };
 }
 
 const selectState = `SELECT pg_database_size(current_database()) AS bytes,
+    (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('nonce')) AS nonces,
     CASE WHEN pg_has_role('pg_read_all_stats', 'USAGE')
       THEN coalesce(floor(extract(epoch FROM clock_timestamp() - min(began))), 0)::bigint END AS "snapshotS"
   FROM (

@@ -1,23 +1,28 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { createCoreStore } from '../engine/core-store.ts';
 import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace, Store, StoreOptions } from '../store.ts';
 import { openCore } from './core.ts';
 import type { Queries } from './leaf-rows.ts';
 import { type Line, openLine } from './line.ts';
+import { rejectUnlessMachineFault } from './postgres-errors.ts';
 import { refuseWithoutGrants } from './roles.ts';
 import { migrate, refuseOtherSchema, type Session, schemaOf } from './upgrade.ts';
 
 /** Options to open a store on PostgreSQL with. */
 export type PostgresOptions = Pick<StoreOptions, 'environment' | 'currency' | 'opening'> & {
   readonly place: PostgresPlace;
+  /** Whether no other process may use the database meanwhile. */
+  readonly isAlone?: boolean;
 };
 
 /** Opens the store on PostgreSQL. Throws DatabaseError. */
-export async function openPostgresStore({ place, ...options }: PostgresOptions): Promise<Store> {
-  const line = await openLine(place, (client) => prepareDatabase(client, options));
+export async function openPostgresStore({ place, isAlone, ...options }: PostgresOptions): Promise<Store> {
+  const instanceId = randomInt(2 ** 47);
+  const prepare = (client: Session & Queries) => prepareDatabase(client, options);
+  const line = await openLine(place, prepare, isAlone ? undefined : instanceId);
   try {
-    return await serve(line);
+    return await serve(line, instanceId);
   } catch (error) {
     await line.close();
     throw error;
@@ -61,7 +66,32 @@ const selectBinding = 'SELECT environment, currency FROM deployment';
 const insertBinding = `INSERT INTO deployment (id, environment, secret, currency) VALUES (1, $1, $2, $3)
   ON CONFLICT DO NOTHING`;
 
-async function serve(line: Line): Promise<Store> {
-  const rest = { checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost };
-  return createCoreStore(await openCore(line), rest, line.close);
+/** How often an instance looks what others have done, in milliseconds, also if it has nothing else to do. */
+const followEveryMs = 250;
+
+/** How often an instance says that it is there, in milliseconds. */
+const signEveryMs = 1_000;
+
+async function serve(line: Line, instanceId: number): Promise<Store> {
+  const core = await openCore(line, instanceId);
+  const { instances } = core;
+  const rest = {
+    ...{ checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost },
+    instances: { isLeading: () => line.isInSession() && instances.isLeading() },
+  };
+  const signing = setInterval(instances.wake, signEveryMs).unref();
+  let isClosed = false;
+  const store = createCoreStore(core, rest, async () => {
+    isClosed = true;
+    clearInterval(signing);
+    if (line.isInSession()) await instances.leave().catch(rejectUnlessMachineFault);
+    await line.close();
+  });
+  async function follow(): Promise<void> {
+    // It rejects while the database is away, and once the store is closed.
+    if (instances.hasJoined()) await store.execute({}).catch(() => {});
+    if (!isClosed) setTimeout(() => void follow(), followEveryMs).unref();
+  }
+  setTimeout(() => void follow(), followEveryMs).unref();
+  return store;
 }

@@ -4,22 +4,41 @@ import { measureTransactions, type Requests } from '../engine/requests.ts';
 import type { StoreRequest } from '../store.ts';
 import type { PostgresAdmission } from './admission.ts';
 import type { PostgresHandlers } from './handlers.ts';
+import type { Instances } from './instances.ts';
 import type { Queries } from './leaf-rows.ts';
 import type { Line } from './line.ts';
 import { all } from './needed.ts';
-import { isMachineFault } from './postgres-errors.ts';
+import { isMachineFault, rejectUnlessMachineFault } from './postgres-errors.ts';
 
 /** It is not known whether a transaction was committed. */
 export class FateUnknown extends Error {}
 
+/** A transaction without the fence has to be repeated with it. */
+export class FenceNeeded extends Error {}
+
 /** What a transaction changes in memory, and the function that executes its requests. */
 type TransactionParts = Omit<PostgresHandlers, 'all'> &
-  Pick<Requests, 'executeSome'> & { readonly admission: PostgresAdmission };
+  Pick<Requests, 'executeSome'> & { readonly admission: PostgresAdmission; readonly instances: Instances };
 
 /** How many leaves and log events are stored. */
 interface Sizes {
   readonly leaves: number;
   readonly events: number;
+  /** The number of entries of the audit log, with one for each change of credentials. */
+  readonly audited: number;
+}
+
+/** What other instances have added since the last transaction. */
+interface Added {
+  readonly leaves: Awaited<ReturnType<TransactionParts['log']['readNew']>>;
+  readonly events: Awaited<ReturnType<TransactionParts['outbox']['readNew']>>;
+}
+
+/** How a transaction runs. */
+interface Mode {
+  readonly isWriting: boolean;
+  /** Whether it waits until no other instance has the fence, and has it until it ends. */
+  readonly isFenced: boolean;
 }
 
 /** A transaction that has begun. */
@@ -27,49 +46,55 @@ interface Begun {
   /** Its number, if it writes. */
   readonly id: number | undefined;
   /** Resolves when all that its requests need is read. */
-  readonly read: Promise<Sizes | undefined>;
+  readonly read: Promise<readonly [Sizes | undefined, Added]>;
 }
 
 /** Runs transactions of several requests, and measures those that write. */
 export function createTransactions(line: Line, parts: TransactionParts) {
-  const { log, outbox, filings, admission } = parts;
-  const { batches, begin, open, executeSome, commit } = createSteps(line, parts);
+  const { log, outbox, filings, admission, instances } = parts;
+  const { batches, begin, open, executeSome, commit, audited } = createSteps(line, parts);
   const measured = measureTransactions();
   /** The transaction of the next batch, if it was begun before the COMMIT of this one was answered. */
   let ahead: Begun | undefined;
+  /** Whether the transaction that runs has the fence. */
+  let isFenced = true;
   /** Whether a COMMIT is under way that has not failed, so that the next transaction is that of the next batch. */
   let mayReadAhead = false;
 
   /** Uses the session that is there now. */
   function joinSession(): void {
-    if (line.begin()) admission.forget();
+    if (!line.begin()) return;
+    ahead = undefined;
+    instances.joinedSession();
   }
 
   /** The transaction that was begun ahead, if its session is still there, or else a new one. */
-  function takeBegun(batch: readonly StoreRequest[], isWriting: boolean): Begun {
+  function takeBegun(batch: readonly StoreRequest[], mode: Mode): Begun {
     const begun = ahead;
     ahead = undefined;
     mayReadAhead = false;
     if (begun !== undefined && line.isInSession()) return begun;
     joinSession();
-    return begin(batch, isWriting);
+    return begin(batch, mode);
   }
 
   async function transact(
     batch: readonly StoreRequest[],
-    isWriting: boolean,
+    mode: Mode,
     storing: (() => void) | undefined,
   ): Promise<readonly Reply[]> {
     try {
-      const { id, read } = takeBegun(batch, isWriting);
-      open(await read);
+      const { id, read } = takeBegun(batch, mode);
+      isFenced = mode.isFenced;
+      await open(...(await read));
       const replies = await executeSome(batch);
+      if (outbox.isWriting()) requireFence();
       const committing = commit(id);
       if (storing !== undefined && replies.length === batch.length) {
         mayReadAhead = true;
         storing();
       }
-      await (isWriting ? measured.commitSeconds.timed(() => committing) : committing);
+      await (mode.isWriting ? measured.commitSeconds.timed(() => committing) : committing);
       for (const part of [log.log, outbox, admission]) part.committed();
       return replies;
     } catch (error) {
@@ -82,23 +107,25 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     }
   }
 
+  function requireFence(): void {
+    if (!isFenced) throw new FenceNeeded();
+  }
+
   return {
-    joinSession,
-    run: (
-      batch: readonly StoreRequest[],
-      isWriting: boolean,
-      storing?: () => void,
-    ): Promise<readonly Reply[]> => measured.run(isWriting, () => transact(batch, isWriting, storing)),
-    readAhead: (batch: readonly StoreRequest[], isWriting: boolean): void => {
+    ...{ joinSession, requireFence, audited },
+    run: (batch: readonly StoreRequest[], mode: Mode, storing?: () => void): Promise<readonly Reply[]> =>
+      measured.run(mode.isWriting, () => transact(batch, mode, storing)),
+    readAhead: (batch: readonly StoreRequest[], mode: Mode): void => {
       if (!mayReadAhead) return;
-      ahead = begin(batch, isWriting);
+      ahead = begin(batch, mode);
       // The batch awaits `read` again, unless this transaction is dropped.
       ahead.read.catch(() => {});
     },
     /** Reads the tree of the log, and what else is kept in memory. */
     load: async (): Promise<void> => {
       joinSession();
-      open(await begin([], false).read);
+      await outbox.load();
+      await open(...(await begin([], { isWriting: false, isFenced: false }).read));
       await log.load();
       await admission.load();
       await batches.load();
@@ -108,30 +135,41 @@ export function createTransactions(line: Line, parts: TransactionParts) {
   };
 }
 
-function rejectUnlessMachineFault(error: unknown): void {
-  if (!isMachineFault(error)) throw error;
-}
-
 /** The steps of a transaction. */
-function createSteps(line: Line, { log, times, outbox, filings, admission, executeSome }: TransactionParts) {
+function createSteps(line: Line, parts: TransactionParts) {
+  const { log, times, outbox, filings, admission, instances, executeSome } = parts;
   const batches = createBatches(line);
+  let audited = 0;
   return {
+    audited: () => audited,
     batches,
     /** Begins a transaction, and reads what its requests need, in one round trip. */
-    begin: (batch: readonly StoreRequest[], isWriting: boolean): Begun => {
+    begin: (batch: readonly StoreRequest[], { isWriting, isFenced }: Mode): Begun => {
       filings.begin();
       times.forget();
       admission.end();
       const admissions = batch.flatMap((request) => request.admission ?? []);
       const commands = batch.flatMap(({ effect }) => effect ?? []);
-      const begun = line.query('BEGIN');
-      const sizes = line.query<Sizes>(selectSizes);
+      const begun = [line.query('BEGIN'), ...(isFenced ? [line.query(takeFence)] : [])];
       const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
-      const sent = [begun, sizes, ...inserted, ...admission.read(admissions), ...filings.read(commands)];
-      return { id, read: all(sent).then(async () => (await sizes).rows[0]) };
+      // The filings before the log, which then has their leaves.
+      const read = [...admission.read(admissions), ...filings.read(commands)];
+      const sizes = line.query<Sizes>(selectSizes);
+      const leaves = log.readNew();
+      const events = outbox.readNew();
+      const sent = all([...begun, ...inserted, ...read, sizes, leaves, events, ...instances.sign()]);
+      return {
+        id,
+        read: sent.then(async () => [(await sizes).rows[0], { leaves: await leaves, events: await events }]),
+      };
     },
     /** Opens a transaction that has begun, after the one before has ended. */
-    open: ({ leaves, events }: Sizes = { leaves: 0, events: 0 }): void => log.begin(leaves, events),
+    open: async (sizes: Sizes = { leaves: 0, events: 0, audited: 0 }, added: Added): Promise<void> => {
+      audited = sizes.audited;
+      outbox.begin(added.events);
+      for (const { callerId, year, count } of added.events) filings.counted(callerId, year, count);
+      await log.begin(sizes.leaves, sizes.events, added.leaves);
+    },
     /** Executes requests until their replies are long, and reads what their events need. */
     executeSome: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
       const replies = await executeSome(batch);
@@ -185,8 +223,8 @@ function createBatches(queries: Queries) {
       const range = [newest - 10 * batchesKept, newest];
       return [newest, isDue ? [inserted, queries.query(deleteBatches, range)] : [inserted]];
     },
-    /** Removes those of earlier processes. */
-    load: () => queries.query('DELETE FROM batch'),
+    /** Removes those of processes that are gone. */
+    load: () => queries.query(`DELETE FROM batch WHERE at < now() - interval '1 hour'`),
   };
 }
 
@@ -195,8 +233,15 @@ const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES
 /** Of all rows before, those deleted long ago would be searched as long as somebody has an old snapshot. */
 const deleteBatches = 'DELETE FROM batch WHERE id >= $1 AND id < $2';
 
+/** Held until the transaction ends. Only tests change it. */
+export const takeFence = {
+  name: 'fence',
+  text: `SELECT pg_advisory_xact_lock(hashtextextended('artseal fence', 0))`,
+};
+
 const selectSizes = {
   name: 'select sizes',
   text: `SELECT (SELECT coalesce(max(id) + 1, 0) FROM log_leaf) AS leaves,
-    (SELECT coalesce(max(sequence), 0) FROM log_event) AS events`,
+    (SELECT coalesce(max(sequence), 0) FROM log_event) AS events,
+    (SELECT coalesce(max(id), 0) FROM audit_entry) AS audited`,
 };

@@ -2,10 +2,11 @@ import { retentionYears } from '../../domain/filing.ts';
 import type { EvidenceLog } from '../engine/evidence-log.ts';
 import type { Incidents } from '../engine/failure.ts';
 import { createFilingHandlers } from '../engine/filings.ts';
-import { type Handlers, writesLast } from '../engine/handlers.ts';
+import { type Handlers, reads, writesLast } from '../engine/handlers.ts';
 import type { Asynchronous, Erasure, Log } from '../engine/parts.ts';
 import { createRecordCheck } from '../engine/record-check.ts';
 import { createSharedHandlers } from '../handlers/all-handlers.ts';
+import type { InstanceFacts } from '../instance-commands.ts';
 import { countCalls } from './admission.ts';
 import { deploymentOf } from './database.ts';
 import { createEventReads } from './events.ts';
@@ -41,6 +42,8 @@ export function createHandlers(database: SqliteDatabase, incidents: Incidents) {
   const all: Handlers = {
     ...shared.all,
     ...createFilingHandlers({ tables: createFilingTables(database), incidents, log, clock, outbox, check }),
+    ...createInstanceHandlers(),
+    MergeRates: reads(() => []),
     // Setting the schema version writes the first page even if it stays the same. A row that stays the same is not written.
     RewriteNothing: writesLast(() => {
       client.pragma(`user_version = ${client.pragma('user_version', { simple: true })}`);
@@ -48,6 +51,20 @@ export function createHandlers(database: SqliteDatabase, incidents: Incidents) {
     }),
   };
   return { all, callers: shared.callers, log, outbox };
+}
+
+/** Handlers of the only process that uses the database. */
+function createInstanceHandlers(): Handlers<'JoinInstances' | 'ListInstances'> {
+  let joined: InstanceFacts | undefined;
+  return {
+    JoinInstances: reads(({ facts }) => {
+      joined = facts;
+      return [];
+    }),
+    ListInstances: reads(() =>
+      joined ? [{ facts: joined, unseenMs: 0, isGone: false, isLeading: true, isOwn: true }] : [],
+    ),
+  };
 }
 
 /** The log as handlers use it. */

@@ -12,6 +12,7 @@ import type { Decision } from '../../../src/domain/resolution.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
+import type { InstanceFacts } from '../../../src/store/instance-commands.ts';
 import type { NewLogKey } from '../../../src/store/log-commands.ts';
 import type { Page, PageQuery } from '../../../src/store/paging.ts';
 import type { PartyFilter } from '../../../src/store/party-commands.ts';
@@ -46,6 +47,19 @@ export const sandbox = {
   currency: 'CNY',
   opening: 'EITHER',
 } as const satisfies Partial<StoreOptions>;
+
+/** What an instance on a host says of itself. */
+export const instanceFacts = (host: string): InstanceFacts => ({
+  ...{
+    host,
+    processId: process.pid,
+    version: '1.0.0',
+    sinceS: 1_800_000_000,
+    provider: 'stripe',
+    timeZone: 'Asia/Shanghai',
+  },
+  masterKeys: ['main 0123456789abcdef'],
+});
 
 /** Names all filings. */
 export const anyFiling: FilingFilter = { owner: undefined, year: undefined };

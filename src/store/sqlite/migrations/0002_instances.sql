@@ -1,0 +1,1 @@
+-- Only PostgreSQL has instances.
