@@ -19,6 +19,7 @@ import {
   type StoreRequest,
 } from '../store/store.ts';
 import { operationName, type PlatformPrincipal, type Reading } from './operation.ts';
+import { type MergeRates, shareRates } from './shared-rates.ts';
 
 /** Whether a call is within its caller's rate, and how much of the burst is left. */
 export interface RateDecision {
@@ -39,12 +40,13 @@ const toleranceMs = 1e-6;
 /**
  * GCRA, the generic cell rate algorithm: a caller may send a burst of N calls and then one every 1/N s. It stores one number
  * per caller, the theoretical arrival time: when the full burst is available again. The returned function takes one call of a
- * caller; a rejected call uses nothing up.
+ * caller; a rejected call uses nothing up. With `merge`, the rates are those of all instances.
  */
-export function createRateLimit(monotonicMs: () => number) {
+export function createRateLimit(clock: Pick<Clock, 'monotonicMs' | 'after'>, merge?: MergeRates) {
   const arrivals = new Map<number, number>();
+  const share = merge && shareRates(clock, arrivals, merge);
   return (callerId: number, callsPerSecond: number): RateDecision => {
-    const now = monotonicMs();
+    const now = clock.monotonicMs();
     const intervalMs = 1000 / callsPerSecond;
     const burstMs = intervalMs * callsPerSecond;
     const before = Math.max(arrivals.get(callerId) ?? now, now);
@@ -52,10 +54,11 @@ export function createRateLimit(monotonicMs: () => number) {
     const allowed = excessMs <= toleranceMs;
     const arrival = allowed ? before + intervalMs : before;
     arrivals.set(callerId, arrival);
+    if (allowed) share?.(callerId, intervalMs, now);
     return {
       callsPerSecond,
       allowed,
-      remaining: Math.floor((burstMs - (arrival - now) + toleranceMs) / intervalMs),
+      remaining: Math.max(0, Math.floor((burstMs - (arrival - now) + toleranceMs) / intervalMs)),
       resetS: Math.max(1, Math.ceil((arrival - now) / 1000)),
       retryAfterS: allowed ? 0 : Math.max(1, Math.ceil(excessMs / 1000)),
     };

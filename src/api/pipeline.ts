@@ -121,7 +121,7 @@ export function createCalls({
   aheadMs = () => 0,
 }: CallsDependencies) {
   const authenticate = createAuthentication(store, keyRing);
-  const takeRate = createRateLimit(clock.monotonicMs);
+  const takeRate = createRateLimit(clock, store.instances && executorOf(store));
   const admissionAt = createAdmissionTimes(clock, aheadMs);
   const { limitRunning, pause } = createRunningLimit();
   const runRouted = createRoutedCalls(dispatcher, pause);

@@ -9,7 +9,7 @@ import { startService } from '../support/service.ts';
 /** A rate limit and its clock. */
 function limitAt(startMs = 0) {
   const clock = { ms: startMs };
-  return { clock, limit: createRateLimit(() => clock.ms) };
+  return { clock, limit: createRateLimit({ monotonicMs: () => clock.ms, after: () => () => {} }) };
 }
 
 for (const callsPerSecond of [10, 50, 200]) {
