@@ -25,7 +25,7 @@ import { Sender } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication, Signer } from '../evidence/log/signer.ts';
-import { createOpenReads, createTileReader } from '../evidence/log/tiles.ts';
+import { createOpenReads, createPublicLog } from '../evidence/log/tiles.ts';
 import { readLog } from '../evidence/log/verification.ts';
 import { linkPath } from '../http/rest/open-routes.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
@@ -75,7 +75,11 @@ export function createService(parts: ServiceParts) {
   const reconciler = createReconciler({ ...business, now });
   const recovery = createRecovery({ ...business, reconciler });
   const openReads = createOpenReads(executorOf(store, shares.publicReads));
-  const tile = createTileReader({ execute: openReads, publication });
+  const publicLog = createPublicLog({
+    execute: openReads,
+    publication,
+    isShared: store.instances !== undefined,
+  });
   const feed = createFeed(store, clock);
   const polls = createPolls();
   const recentRequests = createRecentRequests(store, clock);
@@ -128,11 +132,7 @@ export function createService(parts: ServiceParts) {
     /** Where the listeners keep their calls. */
     recentRequests,
     /** The public part of the evidence log. */
-    publicLog: {
-      checkpoint: () => publication.current()?.note,
-      verifierKeys: publication.verifierKeys,
-      tile,
-    },
+    publicLog,
     sharedEvidence: createSharedEvidence(dependencies, openReads),
     /** Starts to reconcile orders, including those of an earlier process, and to send webhooks. */
     start: async () => {

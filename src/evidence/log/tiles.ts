@@ -155,3 +155,28 @@ export function createOpenReads(execute: Execute): Execute {
     }
   };
 }
+
+/** Creates the published part of the log. `isShared`: whether other instances publish it, too. */
+export function createPublicLog(dependencies: LogDependencies) {
+  const { execute, publication, isShared } = dependencies;
+  return {
+    /**
+     * Reads the newest checkpoint, a signed note; undefined before the first one. Another instance may have published it a moment ago:
+     * callers whose calls go to several instances see none that is smaller than one before. While the store is away, it is that of this
+     * process.
+     */
+    checkpoint: async (): Promise<string | undefined> => {
+      const state = isShared ? await execute({ kind: 'GetLog' }).catch(() => undefined) : undefined;
+      const current = publication.current();
+      const isNewer = (state?.newest?.size ?? 0) > (current?.size ?? 0);
+      return isNewer ? state?.newest?.note : current?.note;
+    },
+    verifierKeys: publication.verifierKeys,
+    tile: createTileReader(dependencies),
+  };
+}
+
+interface LogDependencies extends TileDependencies {
+  readonly publication: Pick<Publication, 'current' | 'verifierKeys'>;
+  readonly isShared: boolean;
+}

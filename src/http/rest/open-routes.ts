@@ -30,7 +30,7 @@ export interface OpenRouteDependencies {
 /** The published part of the evidence log. */
 export interface PublicLog {
   /** The newest checkpoint, a signed note; undefined before the first one. */
-  checkpoint(): string | undefined;
+  checkpoint(): Promise<string | undefined>;
   /** The keys that verify it, in the format of signed notes. */
   verifierKeys(): readonly string[];
   /** The bytes of a tile by its path after `tile/`; undefined if there is none. */
@@ -124,7 +124,7 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     ['/docs/try', createFilePage(readFile('docs/try.html'))],
     ['/verify', createFilePage(readFile('docs/verify.html'))],
     ['/log', redirect(308, '/log/')],
-    ['/log/', () => layout(logPage(log.verifierKeys(), log.checkpoint()))],
+    ['/log/', async () => layout(logPage(log.verifierKeys(), await log.checkpoint()))],
     ['/healthz', () => jsonResponse(200, { status: 'ok' })],
     ['/readyz', ready],
     ['/version', () => jsonResponse(200, version)],
@@ -199,7 +199,7 @@ function logRoute(path: string, log: PublicLog): OpenRoute | undefined {
   const below = after('/log/', path);
   if (below === undefined) return undefined;
   const route = { operation: path, headers: forBrowsers };
-  if (below === 'checkpoint') return { ...route, respond: () => textResponse(log.checkpoint()) };
+  if (below === 'checkpoint') return { ...route, respond: async () => textResponse(await log.checkpoint()) };
   if (below === 'vkey') {
     return { ...route, respond: () => textResponse(`${log.verifierKeys().join('\n')}\n`) };
   }

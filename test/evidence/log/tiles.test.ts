@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTileReader, parseTile, tilePath } from '../../../src/evidence/log/tiles.ts';
+import { unavailable } from '../../../src/domain/reason.ts';
+import { createPublicLog, createTileReader, parseTile, tilePath } from '../../../src/evidence/log/tiles.ts';
 import type { Command, Execute } from '../../../src/store/store.ts';
 import { hashOfLeaf, rootOf } from '../verifier/small-log.ts';
 
@@ -15,7 +16,7 @@ const levels = [leafHashes, level1, level2] as const;
 function createLeafStore(kept = 0) {
   const count = { of: 0 };
   const execute = (async (command: Command) => {
-    if (command.kind === 'GetLog') return { newest: kept > 0 ? { size: kept } : undefined };
+    if (command.kind === 'GetLog') return { newest: kept > 0 ? { size: kept, note: 'kept' } : undefined };
     count.of += 1;
     if (command.kind === 'ReadLeaves') return leaves.slice(command.index, command.index + command.width);
     assert.ok(command.kind === 'ReadSubtrees');
@@ -174,6 +175,22 @@ test('a cached short tile has a buffer of its own', async () => {
     const bytes = await readTile(path);
     assert.equal(bytes?.buffer.byteLength, bytes?.length, path);
   }
+});
+
+test('the newest checkpoint of all instances is served, or that of this process if the store is away', async () => {
+  const publication = {
+    current: () => ({ origin: '', size: 600, root: new Uint8Array(), note: 'own' }),
+    verifierKeys: () => [],
+  };
+  const read = (isShared: boolean, { execute } = createLeafStore(700)) =>
+    createPublicLog({ execute, publication, isShared }).checkpoint();
+  const away = async () => {
+    throw unavailable('The store is away.');
+  };
+  assert.equal(await read(true), 'kept');
+  assert.equal(await read(true, createLeafStore(600)), 'own');
+  assert.equal(await read(true, { ...createLeafStore(700), execute: away }), 'own');
+  assert.equal(await read(false), 'own');
 });
 
 test('a tile is served that another instance has published', async () => {

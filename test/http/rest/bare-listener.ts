@@ -14,7 +14,7 @@ import { openObserver } from '../../support/observer.ts';
 type OfLog = Pick<OpenRouteDependencies, 'log' | 'evidence'>;
 
 const nothingPublished: OfLog = {
-  log: { checkpoint: () => undefined, verifierKeys: () => [], tile: async () => undefined },
+  log: { checkpoint: async () => undefined, verifierKeys: () => [], tile: async () => undefined },
   evidence: { open: async () => undefined },
 };
 

@@ -27,7 +27,7 @@ const listener = await openBareListener(
   async () => assert.fail('An open route needs no signature.'),
   {
     log: {
-      checkpoint: () => note,
+      checkpoint: async () => note,
       verifierKeys: () => keys,
       tile: async (path) => {
         asked.push(path);
