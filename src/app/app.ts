@@ -19,6 +19,7 @@ import type { BackupCommands } from '../operations/backup/commands.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';
 import { watchBackups } from '../operations/backup/standing.ts';
 import { checkPlainListeners } from '../operations/check/listeners.ts';
+import { joinInstances } from '../operations/instances.ts';
 import { openForServing, type Registry, systemClock } from '../operations/registry.ts';
 import { removeServingRecord, writeServingRecord } from '../operations/serving-record.ts';
 import type { Snapshot } from '../telemetry/metrics/definition.ts';
@@ -260,6 +261,10 @@ function createReload(
   async function replaceKeys(source: MasterKeySource): Promise<string[]> {
     const next = readKeyRing(source);
     await checkSealedSecrets(registry.execute, next, Math.floor(clock.nowMs() / 1000));
+    await joinInstances(config, next, registry.execute).catch(async (error) => {
+      await joinInstances(config, registry.keyRing, registry.execute);
+      throw error;
+    });
     registry.keyRing.replace(next);
     publish();
     return next.masterKeys.map(({ name }) => name);

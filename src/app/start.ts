@@ -19,6 +19,7 @@ import { readableByOthers } from '../lib/file-access.ts';
 import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
 import { type ChildCommands, createChildCommands } from '../operations/child-commands.ts';
+import { joinInstances } from '../operations/instances.ts';
 import { confidentialFiles, type Registry } from '../operations/registry.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../payments/reconciliation/limits.ts';
@@ -154,6 +155,7 @@ async function beginServing(
       { ms },
       'the database was not closed when it was served last, or was found damaged: it was checked, and it is sound',
     );
+  await joinInstances(config, registry.keyRing, registry.execute);
   await registry.execute({ kind: 'UseProvider', name: config.provider.name });
   return store;
 }

@@ -10,6 +10,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     serve: async () => (await import('./serve.ts')).serve,
     ready: async () => (await import('./client-commands.ts')).ready,
     reload: async () => (await import('./server.ts')).reload,
+    instances: async () => (await import('./server.ts')).instances,
     check: async () => (await import('./check.ts')).check,
     upgrade: async () => (await import('./deployment.ts')).upgrade,
     move: async () => (await import('./move.ts')).move,

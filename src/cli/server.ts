@@ -75,6 +75,26 @@ export const sandbox: CommandGroup = {
   details: [],
 };
 
+/** `artseal instances` */
+export const instances: Command = {
+  usage: 'instances [--json]',
+  summary: 'show the processes that serve the database together',
+  details: [
+    'Shows host, process, version and start of each instance, and which one leads: it signs the evidence log, sends webhooks and',
+    'recovers orders. One that ended without stopping in order is shown as gone for an hour.',
+  ],
+  ...calls(async ({ client, show }) => {
+    const { instances } = await client(MaintenanceService).listInstances({});
+    for (const { host, processId, version, since, seenSecondsAgo, isGone, isLeading, isThis } of instances) {
+      const state = isGone ? `GONE, seen ${seenSecondsAgo} s ago` : isLeading ? 'leads' : 'serves';
+      show(
+        { host, processId, version, since, seenSecondsAgo, isGone, isLeading, isThis },
+        `${host}  process ${processId}  ${version}  since ${since}  ${state}${isThis ? '  (this one)' : ''}`,
+      );
+    }
+  }),
+};
+
 /** What a line says of a part. */
 const texts: Readonly<Record<string, string>> = {
   RELOADED: 'reloaded',

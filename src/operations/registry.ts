@@ -75,6 +75,8 @@ export interface RegistryOptions {
   readonly clock?: Clock | undefined;
   /** Whether the store works in this thread; true by default. */
   readonly isStoreInThisThread?: boolean | undefined;
+  /** Whether other processes may serve the same database; false by default. */
+  readonly isForServing?: boolean;
   /** Whether it is opened although there may be secrets that no master key opens. */
   readonly isMasterKeyLost?: boolean;
 }
@@ -92,7 +94,7 @@ export async function openForServing(
   await refuseWithoutOrigin(config);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  return openRegistry(config, opening, { clock, isStoreInThisThread });
+  return openRegistry(config, opening, { clock, isStoreInThisThread, isForServing: true });
 }
 
 /**
@@ -127,7 +129,12 @@ export async function missingOrigin({
 export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
-  { clock = systemClock, isStoreInThisThread = true, isMasterKeyLost = false }: RegistryOptions = {},
+  {
+    clock = systemClock,
+    isStoreInThisThread = true,
+    isForServing = false,
+    isMasterKeyLost = false,
+  }: RegistryOptions = {},
 ) {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
@@ -135,7 +142,7 @@ export async function openRegistry(
     ...{ dataDir, environment, currency, opening, openMark: servingRecordName, madeLater },
     ...(!isStoreInThisThread && { lockTimeoutMs }),
   };
-  const store = await openStore(options, config.database, isStoreInThisThread);
+  const store = await openStore(options, config.database, isStoreInThisThread, isForServing);
   try {
     const execute = executorOf(store);
     const isEmpty = !(await execute({ kind: 'HasCallers' }));
@@ -183,8 +190,9 @@ async function openStore(
   options: StoreOptions,
   place: PostgresPlace | undefined,
   isInThisThread: boolean,
+  isForServing: boolean,
 ): Promise<Store> {
-  if (place !== undefined) return openInFolder(place, options);
+  if (place !== undefined) return openInFolder(place, options, !isForServing);
   // Loaded when needed: a store with its own thread loads its driver there.
   if (isInThisThread) {
     const { createSqliteStore } = await import('../store/sqlite/engine.ts');
@@ -202,7 +210,7 @@ async function openStore(
  * Opens the store on PostgreSQL, and locks the data folder until it is closed. It creates the folder if it
  * may make the tables. Throws FolderInUse and DatabaseError.
  */
-async function openInFolder(place: PostgresPlace, options: StoreOptions): Promise<Store> {
+async function openInFolder(place: PostgresPlace, options: StoreOptions, isAlone: boolean): Promise<Store> {
   const { dataDir, opening, environment, currency, lockTimeoutMs } = options;
   if (opening !== 'EXISTING') createDataFolder(resolve(dataDir));
   const lock = lockExisting(dataDir, lockTimeoutMs);
@@ -219,7 +227,7 @@ async function openInFolder(place: PostgresPlace, options: StoreOptions): Promis
     }
     await refuseLost(place, options);
     const { openPostgresStore } = await import('../store/postgres/store.ts');
-    const store = await openPostgresStore({ place, environment, currency, opening });
+    const store = await openPostgresStore({ place, environment, currency, opening, isAlone });
     return {
       ...store,
       close: async () => {

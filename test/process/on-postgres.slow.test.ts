@@ -36,6 +36,7 @@ const onSqliteAlone: Readonly<Record<string, string>> = {
   'verify-page.slow': withoutStore,
   'postgres.slow': 'it runs on PostgreSQL by itself',
   'postgres-health.slow': 'it runs on PostgreSQL by itself',
+  'postgres-instances.slow': 'it runs on PostgreSQL by itself',
   'move.slow': 'it uses both engines',
   'on-postgres.slow': 'it runs the others',
 };

@@ -10,7 +10,103 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/maintenance.proto.
  */
 export const file_artseal_v1_maintenance: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcnRzZWFsL3YxL21haW50ZW5hbmNlLnByb3RvEgphcnRzZWFsLnYxIhEKD0dldENsb2NrUmVxdWVzdCJeChBHZXRDbG9ja1Jlc3BvbnNlEg0KBWNsb2NrGAEgASgJEhUKDW5ld2VzdF9yZWNvcmQYAiABKAkSDQoFZmF1bHQYAyABKAkSFQoNc2FuZGJveF9jbG9jaxgEIAEoCSIkChJBY2NlcHRDbG9ja1JlcXVlc3QSDgoGcmVhc29uGAEgASgJIj4KE0FjY2VwdENsb2NrUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAkSFQoNbmV3ZXN0X3JlY29yZBgCIAEoCSI2ChNBZHZhbmNlQ2xvY2tSZXF1ZXN0Eg8KB3NlY29uZHMYASABKAUSDgoGcmVhc29uGAIgASgJIkQKFEFkdmFuY2VDbG9ja1Jlc3BvbnNlEhUKDXNhbmRib3hfY2xvY2sYASABKAkSFQoNYWhlYWRfc2Vjb25kcxgCIAEoBSJuCgtFeHBpcmVkWWVhchIMCgR5ZWFyGAEgASgFEg8KB2ZpbGluZ3MYAiABKAUSDwoHcmVjb3JkcxgDIAEoBRIXCg9maXJzdF9maWxpbmdfbm8YBCABKAkSFgoObGFzdF9maWxpbmdfbm8YBSABKAkiKQoTQ291bnRFeHBpcmVkUmVxdWVzdBISCgpwYWdlX3Rva2VuGAEgASgJIm8KFENvdW50RXhwaXJlZFJlc3BvbnNlEiYKBXllYXJzGAEgAygLMhcuYXJ0c2VhbC52MS5FeHBpcmVkWWVhchIWCg5yZWNvcmRlZF91cF90bxgCIAEoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiOQoTRXJhc2VFeHBpcmVkUmVxdWVzdBISCgpwYWdlX3Rva2VuGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJXChRFcmFzZUV4cGlyZWRSZXNwb25zZRImCgV5ZWFycxgBIAMoCzIXLmFydHNlYWwudjEuRXhwaXJlZFllYXISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkMKDE1hc3RlcktleVVzZRISCgptYXN0ZXJfa2V5GAEgASgJEg8KB3NlY3JldHMYAiABKAUSDgoGbmVlZGVkGAMgASgFIikKF1JlZW5jcnlwdFNlY3JldHNSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSKyAQoYUmVlbmNyeXB0U2VjcmV0c1Jlc3BvbnNlEhIKCm1hc3Rlcl9rZXkYASABKAkSEwoLcmVlbmNyeXB0ZWQYAiABKAUSKAoGYmVmb3JlGAMgAygLMhguYXJ0c2VhbC52MS5NYXN0ZXJLZXlVc2USJwoFYWZ0ZXIYBCADKAsyGC5hcnRzZWFsLnYxLk1hc3RlcktleVVzZRIaChJ1bnVzZWRfbWFzdGVyX2tleXMYBSADKAkiJgoUUm90YXRlU2VjcmV0c1JlcXVlc3QSDgoGcmVhc29uGAEgASgJIsYDChVSb3RhdGVTZWNyZXRzUmVzcG9uc2USOgoIYXBpX2tleXMYASADKAsyKC5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZS5BcGlLZXkSOwoId2ViaG9va3MYAiADKAsyKS5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZS5XZWJob29rEjoKCGxvZ19rZXlzGAMgAygLMiguYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2UuTG9nS2V5EhAKCGhhc19tb3JlGAQgASgIGmYKBkFwaUtleRIOCgZjYWxsZXIYASABKAkSFwoPcmVwbGFjZWRfa2V5X2lkGAIgASgJEg4KBmtleV9pZBgDIAEoCRIPCgdhcGlfa2V5GAQgASgJEhIKCmFwaV9zZWNyZXQYBSABKAkaTwoHV2ViaG9vaxIOCgZjYWxsZXIYASABKAkSEgoKd2ViaG9va19pZBgCIAEoCRIOCgZzZWNyZXQYAyABKAkSEAoIbG9zdF91cmwYBCABKAkaLQoGTG9nS2V5EhUKDXJlcGxhY2VkX3ZrZXkYASABKAkSDAoEdmtleRgCIAEoCSJhCgZMb2dLZXkSDAoEdmtleRgBIAEoCRIQCghhZGRlZF9hdBgCIAEoCRISCgpzaWduc19mcm9tGAMgASgJEg8KB2VuZHNfYXQYBCABKAkSEgoKaXNfc2lnbmluZxgFIAEoCCIUChJMaXN0TG9nS2V5c1JlcXVlc3QiNwoTTGlzdExvZ0tleXNSZXNwb25zZRIgCgRrZXlzGAEgAygLMhIuYXJ0c2VhbC52MS5Mb2dLZXkicQoTUm90YXRlTG9nS2V5UmVxdWVzdBIYChBzaWduc19pbl9zZWNvbmRzGAEgASgFEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIk4KFFJvdGF0ZUxvZ0tleVJlc3BvbnNlEh8KA2tleRgBIAEoCzISLmFydHNlYWwudjEuTG9nS2V5EhUKDW90aGVyc19lbmRfYXQYAiABKAkiDwoNUmVsb2FkUmVxdWVzdCLvAQoOUmVsb2FkUmVzcG9uc2USLgoFcGFydHMYASADKAsyHy5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlLlBhcnQarAEKBFBhcnQSDAoEbmFtZRgBIAEoCRI2CgZyZXN1bHQYAiABKA4yJi5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlLlBhcnQuUmVzdWx0Eg4KBmRldGFpbBgDIAEoCSJOCgZSZXN1bHQSFgoSUkVTVUxUX1VOU1BFQ0lGSUVEEAASDAoIUkVMT0FERUQQARIKCgZGQUlMRUQQAhISCg5OT1RfUkVMT0FEQUJMRRADIg4KDENoZWNrUmVxdWVzdCKqAQoNQ2hlY2tSZXNwb25zZRIuCgVsZXZlbBgBIAEoDjIfLmFydHNlYWwudjEuQ2hlY2tSZXNwb25zZS5MZXZlbBIMCgRwYXJ0GAIgASgJEgwKBHRleHQYAyABKAkiTQoFTGV2ZWwSFQoRTEVWRUxfVU5TUEVDSUZJRUQQABIGCgJPSxABEgsKB1dBUk5JTkcQAhIJCgVGQVVMVBADEg0KCVVOQ0hFQ0tFRBAEMpEHChJNYWludGVuYW5jZVNlcnZpY2USSgoIR2V0Q2xvY2sSGy5hcnRzZWFsLnYxLkdldENsb2NrUmVxdWVzdBocLmFydHNlYWwudjEuR2V0Q2xvY2tSZXNwb25zZSIDkAIBEk4KC0FjY2VwdENsb2NrEh4uYXJ0c2VhbC52MS5BY2NlcHRDbG9ja1JlcXVlc3QaHy5hcnRzZWFsLnYxLkFjY2VwdENsb2NrUmVzcG9uc2USUQoMQWR2YW5jZUNsb2NrEh8uYXJ0c2VhbC52MS5BZHZhbmNlQ2xvY2tSZXF1ZXN0GiAuYXJ0c2VhbC52MS5BZHZhbmNlQ2xvY2tSZXNwb25zZRJWCgxDb3VudEV4cGlyZWQSHy5hcnRzZWFsLnYxLkNvdW50RXhwaXJlZFJlcXVlc3QaIC5hcnRzZWFsLnYxLkNvdW50RXhwaXJlZFJlc3BvbnNlIgOQAgESUQoMRXJhc2VFeHBpcmVkEh8uYXJ0c2VhbC52MS5FcmFzZUV4cGlyZWRSZXF1ZXN0GiAuYXJ0c2VhbC52MS5FcmFzZUV4cGlyZWRSZXNwb25zZRJdChBSZWVuY3J5cHRTZWNyZXRzEiMuYXJ0c2VhbC52MS5SZWVuY3J5cHRTZWNyZXRzUmVxdWVzdBokLmFydHNlYWwudjEuUmVlbmNyeXB0U2VjcmV0c1Jlc3BvbnNlElQKDVJvdGF0ZVNlY3JldHMSIC5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5Sb3RhdGVTZWNyZXRzUmVzcG9uc2USUwoLTGlzdExvZ0tleXMSHi5hcnRzZWFsLnYxLkxpc3RMb2dLZXlzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdExvZ0tleXNSZXNwb25zZSIDkAIBElEKDFJvdGF0ZUxvZ0tleRIfLmFydHNlYWwudjEuUm90YXRlTG9nS2V5UmVxdWVzdBogLmFydHNlYWwudjEuUm90YXRlTG9nS2V5UmVzcG9uc2USPwoGUmVsb2FkEhkuYXJ0c2VhbC52MS5SZWxvYWRSZXF1ZXN0GhouYXJ0c2VhbC52MS5SZWxvYWRSZXNwb25zZRJDCgVDaGVjaxIYLmFydHNlYWwudjEuQ2hlY2tSZXF1ZXN0GhkuYXJ0c2VhbC52MS5DaGVja1Jlc3BvbnNlIgOQAgEwAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
+  fileDesc("ChxhcnRzZWFsL3YxL21haW50ZW5hbmNlLnByb3RvEgphcnRzZWFsLnYxIhYKFExpc3RJbnN0YW5jZXNSZXF1ZXN0IvUBChVMaXN0SW5zdGFuY2VzUmVzcG9uc2USPQoJaW5zdGFuY2VzGAEgAygLMiouYXJ0c2VhbC52MS5MaXN0SW5zdGFuY2VzUmVzcG9uc2UuSW5zdGFuY2UanAEKCEluc3RhbmNlEgwKBGhvc3QYASABKAkSEgoKcHJvY2Vzc19pZBgCIAEoBRIPCgd2ZXJzaW9uGAMgASgJEg0KBXNpbmNlGAQgASgJEhgKEHNlZW5fc2Vjb25kc19hZ28YBSABKAUSDwoHaXNfZ29uZRgGIAEoCBISCgppc19sZWFkaW5nGAcgASgIEg8KB2lzX3RoaXMYCCABKAgiEQoPR2V0Q2xvY2tSZXF1ZXN0Il4KEEdldENsb2NrUmVzcG9uc2USDQoFY2xvY2sYASABKAkSFQoNbmV3ZXN0X3JlY29yZBgCIAEoCRINCgVmYXVsdBgDIAEoCRIVCg1zYW5kYm94X2Nsb2NrGAQgASgJIiQKEkFjY2VwdENsb2NrUmVxdWVzdBIOCgZyZWFzb24YASABKAkiPgoTQWNjZXB0Q2xvY2tSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCRIVCg1uZXdlc3RfcmVjb3JkGAIgASgJIjYKE0FkdmFuY2VDbG9ja1JlcXVlc3QSDwoHc2Vjb25kcxgBIAEoBRIOCgZyZWFzb24YAiABKAkiRAoUQWR2YW5jZUNsb2NrUmVzcG9uc2USFQoNc2FuZGJveF9jbG9jaxgBIAEoCRIVCg1haGVhZF9zZWNvbmRzGAIgASgFIm4KC0V4cGlyZWRZZWFyEgwKBHllYXIYASABKAUSDwoHZmlsaW5ncxgCIAEoBRIPCgdyZWNvcmRzGAMgASgFEhcKD2ZpcnN0X2ZpbGluZ19ubxgEIAEoCRIWCg5sYXN0X2ZpbGluZ19ubxgFIAEoCSIpChNDb3VudEV4cGlyZWRSZXF1ZXN0EhIKCnBhZ2VfdG9rZW4YASABKAkibwoUQ291bnRFeHBpcmVkUmVzcG9uc2USJgoFeWVhcnMYASADKAsyFy5hcnRzZWFsLnYxLkV4cGlyZWRZZWFyEhYKDnJlY29yZGVkX3VwX3RvGAIgASgJEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSI5ChNFcmFzZUV4cGlyZWRSZXF1ZXN0EhIKCnBhZ2VfdG9rZW4YASABKAkSDgoGcmVhc29uGAIgASgJIlcKFEVyYXNlRXhwaXJlZFJlc3BvbnNlEiYKBXllYXJzGAEgAygLMhcuYXJ0c2VhbC52MS5FeHBpcmVkWWVhchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiQwoMTWFzdGVyS2V5VXNlEhIKCm1hc3Rlcl9rZXkYASABKAkSDwoHc2VjcmV0cxgCIAEoBRIOCgZuZWVkZWQYAyABKAUiKQoXUmVlbmNyeXB0U2VjcmV0c1JlcXVlc3QSDgoGcmVhc29uGAEgASgJIrIBChhSZWVuY3J5cHRTZWNyZXRzUmVzcG9uc2USEgoKbWFzdGVyX2tleRgBIAEoCRITCgtyZWVuY3J5cHRlZBgCIAEoBRIoCgZiZWZvcmUYAyADKAsyGC5hcnRzZWFsLnYxLk1hc3RlcktleVVzZRInCgVhZnRlchgEIAMoCzIYLmFydHNlYWwudjEuTWFzdGVyS2V5VXNlEhoKEnVudXNlZF9tYXN0ZXJfa2V5cxgFIAMoCSImChRSb3RhdGVTZWNyZXRzUmVxdWVzdBIOCgZyZWFzb24YASABKAkixgMKFVJvdGF0ZVNlY3JldHNSZXNwb25zZRI6CghhcGlfa2V5cxgBIAMoCzIoLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1Jlc3BvbnNlLkFwaUtleRI7Cgh3ZWJob29rcxgCIAMoCzIpLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1Jlc3BvbnNlLldlYmhvb2sSOgoIbG9nX2tleXMYAyADKAsyKC5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZS5Mb2dLZXkSEAoIaGFzX21vcmUYBCABKAgaZgoGQXBpS2V5Eg4KBmNhbGxlchgBIAEoCRIXCg9yZXBsYWNlZF9rZXlfaWQYAiABKAkSDgoGa2V5X2lkGAMgASgJEg8KB2FwaV9rZXkYBCABKAkSEgoKYXBpX3NlY3JldBgFIAEoCRpPCgdXZWJob29rEg4KBmNhbGxlchgBIAEoCRISCgp3ZWJob29rX2lkGAIgASgJEg4KBnNlY3JldBgDIAEoCRIQCghsb3N0X3VybBgEIAEoCRotCgZMb2dLZXkSFQoNcmVwbGFjZWRfdmtleRgBIAEoCRIMCgR2a2V5GAIgASgJImEKBkxvZ0tleRIMCgR2a2V5GAEgASgJEhAKCGFkZGVkX2F0GAIgASgJEhIKCnNpZ25zX2Zyb20YAyABKAkSDwoHZW5kc19hdBgEIAEoCRISCgppc19zaWduaW5nGAUgASgIIhQKEkxpc3RMb2dLZXlzUmVxdWVzdCI3ChNMaXN0TG9nS2V5c1Jlc3BvbnNlEiAKBGtleXMYASADKAsyEi5hcnRzZWFsLnYxLkxvZ0tleSJxChNSb3RhdGVMb2dLZXlSZXF1ZXN0EhgKEHNpZ25zX2luX3NlY29uZHMYASABKAUSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiTgoUUm90YXRlTG9nS2V5UmVzcG9uc2USHwoDa2V5GAEgASgLMhIuYXJ0c2VhbC52MS5Mb2dLZXkSFQoNb3RoZXJzX2VuZF9hdBgCIAEoCSIPCg1SZWxvYWRSZXF1ZXN0Iu8BCg5SZWxvYWRSZXNwb25zZRIuCgVwYXJ0cxgBIAMoCzIfLmFydHNlYWwudjEuUmVsb2FkUmVzcG9uc2UuUGFydBqsAQoEUGFydBIMCgRuYW1lGAEgASgJEjYKBnJlc3VsdBgCIAEoDjImLmFydHNlYWwudjEuUmVsb2FkUmVzcG9uc2UuUGFydC5SZXN1bHQSDgoGZGV0YWlsGAMgASgJIk4KBlJlc3VsdBIWChJSRVNVTFRfVU5TUEVDSUZJRUQQABIMCghSRUxPQURFRBABEgoKBkZBSUxFRBACEhIKDk5PVF9SRUxPQURBQkxFEAMiDgoMQ2hlY2tSZXF1ZXN0IqoBCg1DaGVja1Jlc3BvbnNlEi4KBWxldmVsGAEgASgOMh8uYXJ0c2VhbC52MS5DaGVja1Jlc3BvbnNlLkxldmVsEgwKBHBhcnQYAiABKAkSDAoEdGV4dBgDIAEoCSJNCgVMZXZlbBIVChFMRVZFTF9VTlNQRUNJRklFRBAAEgYKAk9LEAESCwoHV0FSTklORxACEgkKBUZBVUxUEAMSDQoJVU5DSEVDS0VEEAQy7AcKEk1haW50ZW5hbmNlU2VydmljZRJKCghHZXRDbG9jaxIbLmFydHNlYWwudjEuR2V0Q2xvY2tSZXF1ZXN0GhwuYXJ0c2VhbC52MS5HZXRDbG9ja1Jlc3BvbnNlIgOQAgESTgoLQWNjZXB0Q2xvY2sSHi5hcnRzZWFsLnYxLkFjY2VwdENsb2NrUmVxdWVzdBofLmFydHNlYWwudjEuQWNjZXB0Q2xvY2tSZXNwb25zZRJRCgxBZHZhbmNlQ2xvY2sSHy5hcnRzZWFsLnYxLkFkdmFuY2VDbG9ja1JlcXVlc3QaIC5hcnRzZWFsLnYxLkFkdmFuY2VDbG9ja1Jlc3BvbnNlElYKDENvdW50RXhwaXJlZBIfLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVxdWVzdBogLmFydHNlYWwudjEuQ291bnRFeHBpcmVkUmVzcG9uc2UiA5ACARJRCgxFcmFzZUV4cGlyZWQSHy5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlcXVlc3QaIC5hcnRzZWFsLnYxLkVyYXNlRXhwaXJlZFJlc3BvbnNlEl0KEFJlZW5jcnlwdFNlY3JldHMSIy5hcnRzZWFsLnYxLlJlZW5jcnlwdFNlY3JldHNSZXF1ZXN0GiQuYXJ0c2VhbC52MS5SZWVuY3J5cHRTZWNyZXRzUmVzcG9uc2USVAoNUm90YXRlU2VjcmV0cxIgLmFydHNlYWwudjEuUm90YXRlU2VjcmV0c1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJvdGF0ZVNlY3JldHNSZXNwb25zZRJTCgtMaXN0TG9nS2V5cxIeLmFydHNlYWwudjEuTGlzdExvZ0tleXNSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5MaXN0TG9nS2V5c1Jlc3BvbnNlIgOQAgESUQoMUm90YXRlTG9nS2V5Eh8uYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXF1ZXN0GiAuYXJ0c2VhbC52MS5Sb3RhdGVMb2dLZXlSZXNwb25zZRI/CgZSZWxvYWQSGS5hcnRzZWFsLnYxLlJlbG9hZFJlcXVlc3QaGi5hcnRzZWFsLnYxLlJlbG9hZFJlc3BvbnNlElkKDUxpc3RJbnN0YW5jZXMSIC5hcnRzZWFsLnYxLkxpc3RJbnN0YW5jZXNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5MaXN0SW5zdGFuY2VzUmVzcG9uc2UiA5ACARJDCgVDaGVjaxIYLmFydHNlYWwudjEuQ2hlY2tSZXF1ZXN0GhkuYXJ0c2VhbC52MS5DaGVja1Jlc3BvbnNlIgOQAgEwAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
+
+/**
+ * @generated from message artseal.v1.ListInstancesRequest
+ */
+export type ListInstancesRequest = Message<"artseal.v1.ListInstancesRequest"> & {
+};
+
+/**
+ * Describes the message artseal.v1.ListInstancesRequest.
+ * Use `create(ListInstancesRequestSchema)` to create a new message.
+ */
+export const ListInstancesRequestSchema: GenMessage<ListInstancesRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 0);
+
+/**
+ * @generated from message artseal.v1.ListInstancesResponse
+ */
+export type ListInstancesResponse = Message<"artseal.v1.ListInstancesResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.ListInstancesResponse.Instance instances = 1;
+   */
+  instances: ListInstancesResponse_Instance[];
+};
+
+/**
+ * Describes the message artseal.v1.ListInstancesResponse.
+ * Use `create(ListInstancesResponseSchema)` to create a new message.
+ */
+export const ListInstancesResponseSchema: GenMessage<ListInstancesResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 1);
+
+/**
+ * A process that serves, or did so.
+ *
+ * @generated from message artseal.v1.ListInstancesResponse.Instance
+ */
+export type ListInstancesResponse_Instance = Message<"artseal.v1.ListInstancesResponse.Instance"> & {
+  /**
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * @generated from field: int32 process_id = 2;
+   */
+  processId: number;
+
+  /**
+   * The version of Artseal.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * When it started. RFC 3339, whole seconds, in the business time zone.
+   *
+   * @generated from field: string since = 4;
+   */
+  since: string;
+
+  /**
+   * How many seconds ago it was there last. It says so once a second.
+   *
+   * @generated from field: int32 seen_seconds_ago = 5;
+   */
+  seenSecondsAgo: number;
+
+  /**
+   * Whether it is gone: it has no session with the database, or was not there for ten seconds.
+   *
+   * @generated from field: bool is_gone = 6;
+   */
+  isGone: boolean;
+
+  /**
+   * Whether it does the background work of all: signs the evidence log, sends webhooks, recovers orders.
+   *
+   * @generated from field: bool is_leading = 7;
+   */
+  isLeading: boolean;
+
+  /**
+   * Whether it answered this call.
+   *
+   * @generated from field: bool is_this = 8;
+   */
+  isThis: boolean;
+};
+
+/**
+ * Describes the message artseal.v1.ListInstancesResponse.Instance.
+ * Use `create(ListInstancesResponse_InstanceSchema)` to create a new message.
+ */
+export const ListInstancesResponse_InstanceSchema: GenMessage<ListInstancesResponse_Instance> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_maintenance, 1, 0);
 
 /**
  * @generated from message artseal.v1.GetClockRequest
@@ -23,7 +119,7 @@ export type GetClockRequest = Message<"artseal.v1.GetClockRequest"> & {
  * Use `create(GetClockRequestSchema)` to create a new message.
  */
 export const GetClockRequestSchema: GenMessage<GetClockRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 0);
+  messageDesc(file_artseal_v1_maintenance, 2);
 
 /**
  * @generated from message artseal.v1.GetClockResponse
@@ -63,7 +159,7 @@ export type GetClockResponse = Message<"artseal.v1.GetClockResponse"> & {
  * Use `create(GetClockResponseSchema)` to create a new message.
  */
 export const GetClockResponseSchema: GenMessage<GetClockResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 1);
+  messageDesc(file_artseal_v1_maintenance, 3);
 
 /**
  * @generated from message artseal.v1.AcceptClockRequest
@@ -82,7 +178,7 @@ export type AcceptClockRequest = Message<"artseal.v1.AcceptClockRequest"> & {
  * Use `create(AcceptClockRequestSchema)` to create a new message.
  */
 export const AcceptClockRequestSchema: GenMessage<AcceptClockRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 2);
+  messageDesc(file_artseal_v1_maintenance, 4);
 
 /**
  * @generated from message artseal.v1.AcceptClockResponse
@@ -108,7 +204,7 @@ export type AcceptClockResponse = Message<"artseal.v1.AcceptClockResponse"> & {
  * Use `create(AcceptClockResponseSchema)` to create a new message.
  */
 export const AcceptClockResponseSchema: GenMessage<AcceptClockResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 3);
+  messageDesc(file_artseal_v1_maintenance, 5);
 
 /**
  * @generated from message artseal.v1.AdvanceClockRequest
@@ -134,7 +230,7 @@ export type AdvanceClockRequest = Message<"artseal.v1.AdvanceClockRequest"> & {
  * Use `create(AdvanceClockRequestSchema)` to create a new message.
  */
 export const AdvanceClockRequestSchema: GenMessage<AdvanceClockRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 4);
+  messageDesc(file_artseal_v1_maintenance, 6);
 
 /**
  * @generated from message artseal.v1.AdvanceClockResponse
@@ -160,7 +256,7 @@ export type AdvanceClockResponse = Message<"artseal.v1.AdvanceClockResponse"> & 
  * Use `create(AdvanceClockResponseSchema)` to create a new message.
  */
 export const AdvanceClockResponseSchema: GenMessage<AdvanceClockResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 5);
+  messageDesc(file_artseal_v1_maintenance, 7);
 
 /**
  * Filings whose numbers are of the same year.
@@ -201,7 +297,7 @@ export type ExpiredYear = Message<"artseal.v1.ExpiredYear"> & {
  * Use `create(ExpiredYearSchema)` to create a new message.
  */
 export const ExpiredYearSchema: GenMessage<ExpiredYear> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 6);
+  messageDesc(file_artseal_v1_maintenance, 8);
 
 /**
  * @generated from message artseal.v1.CountExpiredRequest
@@ -220,7 +316,7 @@ export type CountExpiredRequest = Message<"artseal.v1.CountExpiredRequest"> & {
  * Use `create(CountExpiredRequestSchema)` to create a new message.
  */
 export const CountExpiredRequestSchema: GenMessage<CountExpiredRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 7);
+  messageDesc(file_artseal_v1_maintenance, 9);
 
 /**
  * @generated from message artseal.v1.CountExpiredResponse
@@ -253,7 +349,7 @@ export type CountExpiredResponse = Message<"artseal.v1.CountExpiredResponse"> & 
  * Use `create(CountExpiredResponseSchema)` to create a new message.
  */
 export const CountExpiredResponseSchema: GenMessage<CountExpiredResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 8);
+  messageDesc(file_artseal_v1_maintenance, 10);
 
 /**
  * @generated from message artseal.v1.EraseExpiredRequest
@@ -279,7 +375,7 @@ export type EraseExpiredRequest = Message<"artseal.v1.EraseExpiredRequest"> & {
  * Use `create(EraseExpiredRequestSchema)` to create a new message.
  */
 export const EraseExpiredRequestSchema: GenMessage<EraseExpiredRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 9);
+  messageDesc(file_artseal_v1_maintenance, 11);
 
 /**
  * @generated from message artseal.v1.EraseExpiredResponse
@@ -305,7 +401,7 @@ export type EraseExpiredResponse = Message<"artseal.v1.EraseExpiredResponse"> & 
  * Use `create(EraseExpiredResponseSchema)` to create a new message.
  */
 export const EraseExpiredResponseSchema: GenMessage<EraseExpiredResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 10);
+  messageDesc(file_artseal_v1_maintenance, 12);
 
 /**
  * How many secrets a master key encrypts.
@@ -338,7 +434,7 @@ export type MasterKeyUse = Message<"artseal.v1.MasterKeyUse"> & {
  * Use `create(MasterKeyUseSchema)` to create a new message.
  */
 export const MasterKeyUseSchema: GenMessage<MasterKeyUse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 11);
+  messageDesc(file_artseal_v1_maintenance, 13);
 
 /**
  * @generated from message artseal.v1.ReencryptSecretsRequest
@@ -357,7 +453,7 @@ export type ReencryptSecretsRequest = Message<"artseal.v1.ReencryptSecretsReques
  * Use `create(ReencryptSecretsRequestSchema)` to create a new message.
  */
 export const ReencryptSecretsRequestSchema: GenMessage<ReencryptSecretsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 12);
+  messageDesc(file_artseal_v1_maintenance, 14);
 
 /**
  * @generated from message artseal.v1.ReencryptSecretsResponse
@@ -404,7 +500,7 @@ export type ReencryptSecretsResponse = Message<"artseal.v1.ReencryptSecretsRespo
  * Use `create(ReencryptSecretsResponseSchema)` to create a new message.
  */
 export const ReencryptSecretsResponseSchema: GenMessage<ReencryptSecretsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 13);
+  messageDesc(file_artseal_v1_maintenance, 15);
 
 /**
  * @generated from message artseal.v1.RotateSecretsRequest
@@ -423,7 +519,7 @@ export type RotateSecretsRequest = Message<"artseal.v1.RotateSecretsRequest"> & 
  * Use `create(RotateSecretsRequestSchema)` to create a new message.
  */
 export const RotateSecretsRequestSchema: GenMessage<RotateSecretsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 14);
+  messageDesc(file_artseal_v1_maintenance, 16);
 
 /**
  * @generated from message artseal.v1.RotateSecretsResponse
@@ -457,7 +553,7 @@ export type RotateSecretsResponse = Message<"artseal.v1.RotateSecretsResponse"> 
  * Use `create(RotateSecretsResponseSchema)` to create a new message.
  */
 export const RotateSecretsResponseSchema: GenMessage<RotateSecretsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 15);
+  messageDesc(file_artseal_v1_maintenance, 17);
 
 /**
  * A replaced API key.
@@ -500,7 +596,7 @@ export type RotateSecretsResponse_ApiKey = Message<"artseal.v1.RotateSecretsResp
  * Use `create(RotateSecretsResponse_ApiKeySchema)` to create a new message.
  */
 export const RotateSecretsResponse_ApiKeySchema: GenMessage<RotateSecretsResponse_ApiKey> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 15, 0);
+  messageDesc(file_artseal_v1_maintenance, 17, 0);
 
 /**
  * A webhook that has lost a secret or its URL.
@@ -540,7 +636,7 @@ export type RotateSecretsResponse_Webhook = Message<"artseal.v1.RotateSecretsRes
  * Use `create(RotateSecretsResponse_WebhookSchema)` to create a new message.
  */
 export const RotateSecretsResponse_WebhookSchema: GenMessage<RotateSecretsResponse_Webhook> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 15, 1);
+  messageDesc(file_artseal_v1_maintenance, 17, 1);
 
 /**
  * A replaced key of the evidence log. One new key may replace several.
@@ -564,7 +660,7 @@ export type RotateSecretsResponse_LogKey = Message<"artseal.v1.RotateSecretsResp
  * Use `create(RotateSecretsResponse_LogKeySchema)` to create a new message.
  */
 export const RotateSecretsResponse_LogKeySchema: GenMessage<RotateSecretsResponse_LogKey> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 15, 2);
+  messageDesc(file_artseal_v1_maintenance, 17, 2);
 
 /**
  * A key of the evidence log.
@@ -613,7 +709,7 @@ export type LogKey = Message<"artseal.v1.LogKey"> & {
  * Use `create(LogKeySchema)` to create a new message.
  */
 export const LogKeySchema: GenMessage<LogKey> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 16);
+  messageDesc(file_artseal_v1_maintenance, 18);
 
 /**
  * @generated from message artseal.v1.ListLogKeysRequest
@@ -626,7 +722,7 @@ export type ListLogKeysRequest = Message<"artseal.v1.ListLogKeysRequest"> & {
  * Use `create(ListLogKeysRequestSchema)` to create a new message.
  */
 export const ListLogKeysRequestSchema: GenMessage<ListLogKeysRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 17);
+  messageDesc(file_artseal_v1_maintenance, 19);
 
 /**
  * @generated from message artseal.v1.ListLogKeysResponse
@@ -645,7 +741,7 @@ export type ListLogKeysResponse = Message<"artseal.v1.ListLogKeysResponse"> & {
  * Use `create(ListLogKeysResponseSchema)` to create a new message.
  */
 export const ListLogKeysResponseSchema: GenMessage<ListLogKeysResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 18);
+  messageDesc(file_artseal_v1_maintenance, 20);
 
 /**
  * @generated from message artseal.v1.RotateLogKeyRequest
@@ -679,7 +775,7 @@ export type RotateLogKeyRequest = Message<"artseal.v1.RotateLogKeyRequest"> & {
  * Use `create(RotateLogKeyRequestSchema)` to create a new message.
  */
 export const RotateLogKeyRequestSchema: GenMessage<RotateLogKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 19);
+  messageDesc(file_artseal_v1_maintenance, 21);
 
 /**
  * @generated from message artseal.v1.RotateLogKeyResponse
@@ -705,7 +801,7 @@ export type RotateLogKeyResponse = Message<"artseal.v1.RotateLogKeyResponse"> & 
  * Use `create(RotateLogKeyResponseSchema)` to create a new message.
  */
 export const RotateLogKeyResponseSchema: GenMessage<RotateLogKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 20);
+  messageDesc(file_artseal_v1_maintenance, 22);
 
 /**
  * @generated from message artseal.v1.ReloadRequest
@@ -718,7 +814,7 @@ export type ReloadRequest = Message<"artseal.v1.ReloadRequest"> & {
  * Use `create(ReloadRequestSchema)` to create a new message.
  */
 export const ReloadRequestSchema: GenMessage<ReloadRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 21);
+  messageDesc(file_artseal_v1_maintenance, 23);
 
 /**
  * @generated from message artseal.v1.ReloadResponse
@@ -737,7 +833,7 @@ export type ReloadResponse = Message<"artseal.v1.ReloadResponse"> & {
  * Use `create(ReloadResponseSchema)` to create a new message.
  */
 export const ReloadResponseSchema: GenMessage<ReloadResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 22);
+  messageDesc(file_artseal_v1_maintenance, 24);
 
 /**
  * Something that a server can reload.
@@ -770,7 +866,7 @@ export type ReloadResponse_Part = Message<"artseal.v1.ReloadResponse.Part"> & {
  * Use `create(ReloadResponse_PartSchema)` to create a new message.
  */
 export const ReloadResponse_PartSchema: GenMessage<ReloadResponse_Part> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 22, 0);
+  messageDesc(file_artseal_v1_maintenance, 24, 0);
 
 /**
  * How the reload of a part ended.
@@ -816,7 +912,7 @@ export type ReloadResponse_Part_Result = (typeof ReloadResponse_Part_Result)[key
  * Describes the enum artseal.v1.ReloadResponse.Part.Result.
  */
 export const ReloadResponse_Part_ResultSchema: GenEnum<ReloadResponse_Part_Result> = /*@__PURE__*/
-  enumDesc(file_artseal_v1_maintenance, 22, 0, 0);
+  enumDesc(file_artseal_v1_maintenance, 24, 0, 0);
 
 /**
  * @generated from message artseal.v1.CheckRequest
@@ -829,7 +925,7 @@ export type CheckRequest = Message<"artseal.v1.CheckRequest"> & {
  * Use `create(CheckRequestSchema)` to create a new message.
  */
 export const CheckRequestSchema: GenMessage<CheckRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 23);
+  messageDesc(file_artseal_v1_maintenance, 25);
 
 /**
  * What was found about one part of the deployment.
@@ -862,7 +958,7 @@ export type CheckResponse = Message<"artseal.v1.CheckResponse"> & {
  * Use `create(CheckResponseSchema)` to create a new message.
  */
 export const CheckResponseSchema: GenMessage<CheckResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_maintenance, 24);
+  messageDesc(file_artseal_v1_maintenance, 26);
 
 /**
  * How good the part is.
@@ -909,7 +1005,7 @@ export type CheckResponse_Level = (typeof CheckResponse_Level)[keyof typeof Chec
  * Describes the enum artseal.v1.CheckResponse.Level.
  */
 export const CheckResponse_LevelSchema: GenEnum<CheckResponse_Level> = /*@__PURE__*/
-  enumDesc(file_artseal_v1_maintenance, 24, 0);
+  enumDesc(file_artseal_v1_maintenance, 26, 0);
 
 /**
  * Maintains a deployment: its clock, the secrets that its master keys encrypt, the keys of its evidence log, and the erasure of
@@ -1043,6 +1139,17 @@ export const MaintenanceService: GenService<{
     methodKind: "unary";
     input: typeof ReloadRequestSchema;
     output: typeof ReloadResponseSchema;
+  },
+  /**
+   * Lists the processes that serve the database together, the oldest first, and those of the last hour that ended without stopping in
+   * order. One process serves a database on SQLite. Empty if none serves.
+   *
+   * @generated from rpc artseal.v1.MaintenanceService.ListInstances
+   */
+  listInstances: {
+    methodKind: "unary";
+    input: typeof ListInstancesRequestSchema;
+    output: typeof ListInstancesResponseSchema;
   },
   /**
    * Checks the deployment part by part, with the settings that the server started with, and changes nothing. It runs in a process

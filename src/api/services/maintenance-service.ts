@@ -41,12 +41,24 @@ import { listing } from './paging.ts';
 
 /** MaintenanceService, for operators. */
 export function createMaintenanceService(dependencies: ServiceDependencies): Implementation {
-  const { check, reload } = dependencies;
+  const { check, reload, timestampS } = dependencies;
   return implement(MaintenanceService, 'operate', {
     ...createClockOperations(dependencies),
     ...createRetentionOperations(dependencies),
     ...createSecretOperations(dependencies),
     ...createLogKeyOperations(dependencies),
+    listInstances: {
+      run: async (_, { execute }) => {
+        const instances = await execute({ kind: 'ListInstances' });
+        return {
+          instances: instances.map(({ facts: { host, processId, version, sinceS }, unseenMs, ...is }) => ({
+            ...{ host, processId, version, since: timestampS(sinceS) },
+            seenSecondsAgo: Math.floor(unseenMs / 1_000),
+            ...{ isGone: is.isGone, isLeading: is.isLeading, isThis: is.isOwn },
+          })),
+        };
+      },
+    },
     check: {
       run: async function* (_, { signal }) {
         for await (const { level: word, ...finding } of check(signal)) {

@@ -46,7 +46,11 @@ export const storeMetrics: readonly MetricDefinition[] = [
     'Commits: writing and syncing the write-ahead log, and sometimes a checkpoint.',
     ({ store }) => store?.commitSeconds,
   ),
-  gauge('artseal_store_nonces', 'Spent nonces that are remembered.', ({ store }) => store?.nonces),
+  gauge(
+    'artseal_store_nonces',
+    'Spent nonces that are remembered; with several instances, an estimate.',
+    ({ store }) => store?.nonces,
+  ),
   gauge('artseal_store_database_bytes', 'Size of the database.', ({ store }) => store?.files?.databaseBytes),
   gauge('artseal_store_log_bytes', 'Size of the write-ahead log.', ({ store }) => store?.files?.logBytes),
   gauge(
@@ -79,6 +83,16 @@ export const storeMetrics: readonly MetricDefinition[] = [
     'artseal_postgres_oldest_snapshot_seconds',
     'Age of the oldest transaction that keeps deleted rows; at most a minute old.',
     ({ store }) => store?.server?.snapshotS,
+  ),
+  gauge(
+    'artseal_postgres_instances',
+    'Instances that serve the database, this one included.',
+    ({ store }) => store?.server?.instances,
+  ),
+  gauge(
+    'artseal_postgres_leading',
+    'Whether this instance does the background work of all.',
+    ({ store }) => store?.server && Number(store.server.isLeading),
   ),
   counter(
     'artseal_filing_clock_rejections_total',

@@ -190,6 +190,7 @@ export const rows: readonly Row[] = [
   row(maintenance.reencryptSecrets, () => ({ reason }), 'secrets', 'needed'),
   row(maintenance.rotateLogKey, () => ({ overlapSeconds: 0, reason })),
   row(maintenance.listLogKeys, () => ({})),
+  row(maintenance.listInstances, () => ({}), 'since', 'seenSecondsAgo'),
   row(maintenance.reload, () => ({})),
   row(maintenance.check, () => ({}), 'text'),
   row(backup.createBackup, ({ nth }) => ({ file: `${nth}.tar` }), 'filings', 'orders'),
