@@ -24,6 +24,8 @@ import { createRandomRequests } from './random-requests.ts';
 /** A store, and how its tables are read without it. */
 interface Engine {
   readonly store: Store;
+  /** Runs statements. */
+  readonly run: (sql: string) => Promise<unknown>;
   readonly rows: (query: string) => Promise<Row[]>;
 }
 
@@ -34,7 +36,7 @@ async function openBoth(t: TestContext): Promise<{ readonly sqlite: Engine; read
   const dataDir = temporaryFolder(t);
   const sqliteStore = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => sqliteStore.close());
-  const raw = new Sqlite(databaseFile(dataDir), { readonly: true });
+  const raw = new Sqlite(databaseFile(dataDir));
   t.after(() => raw.close());
   const { secret } = raw.prepare('SELECT secret FROM deployment').get() as { readonly secret: Buffer };
   const url = await createDatabase(t, {
@@ -60,8 +62,16 @@ async function openBoth(t: TestContext): Promise<{ readonly sqlite: Engine; read
     await client.end();
   });
   return {
-    sqlite: { store: sqliteStore, rows: async (query) => raw.prepare<[], Row>(query).all() },
-    postgres: { store: postgresStore, rows: async (query) => (await client.query<Row>(query)).rows },
+    sqlite: {
+      store: sqliteStore,
+      run: async (sql) => raw.exec(sql),
+      rows: async (query) => raw.prepare<[], Row>(query).all(),
+    },
+    postgres: {
+      store: postgresStore,
+      run: (sql) => client.query(sql),
+      rows: async (query) => (await client.query<Row>(query)).rows,
+    },
   };
 }
 
@@ -154,8 +164,16 @@ function withoutHashes(result: unknown, effect: StoreRequest['effect']): unknown
   }
 }
 
-/** Sends both engines the same requests, at least so many, and asserts that replies and tables are equal. */
-export async function assertAgreement(t: TestContext, random: Random, requests: number): Promise<void> {
+/**
+ * Sends both engines the same requests, at least so many, and asserts that replies and tables are equal. After half of them, another
+ * process may change both databases by SQL.
+ */
+export async function assertAgreement(
+  t: TestContext,
+  random: Random,
+  requests: number,
+  later?: { readonly sqlite: string; readonly postgres: string },
+): Promise<void> {
   const { sqlite, postgres } = await openBoth(t);
   const [ofSqlite, ofPostgres] = [createCursors(), createCursors()];
   const made = createRandomRequests(random);
@@ -180,10 +198,19 @@ export async function assertAgreement(t: TestContext, random: Random, requests: 
     sent += batch.length;
   }
 
-  while (sent < requests) {
-    await exchange(made.nextBatch());
-    if (made.isPeriodOver()) for (const request of made.pause()) await exchange([request]);
+  async function exchangeUntil(count: number): Promise<void> {
+    while (sent < count) {
+      await exchange(made.nextBatch());
+      if (made.isPeriodOver()) for (const request of made.pause()) await exchange([request]);
+    }
   }
+
+  await exchangeUntil(requests / 2);
+  if (later !== undefined) {
+    await sqlite.run(later.sqlite);
+    await postgres.run(later.postgres);
+  }
+  await exchangeUntil(requests);
   for (const [what, read] of Object.entries(contents)) {
     const [expected, found] = [await read(sqlite, made.sweptAtS()), await read(postgres, made.sweptAtS())];
     const title = `seed ${random.seed}: ${what} after ${sent} requests`;

@@ -24,6 +24,16 @@ export const further: Migration = {
   sql: tables.map((table) => `ALTER TABLE ${getTableConfig(table).name} ADD further text;`).join('\n'),
 };
 
+/** The same for PostgreSQL. */
+export const furtherOnPostgres: Migration = {
+  name: further.name,
+  sql: `DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+      EXECUTE format('ALTER TABLE %I ADD further text', name);
+    END LOOP;
+  END $$`,
+};
+
 /** Gives the code the further migration until the test ends. */
 export function addFurtherMigration(t: Pick<TestContext, 'after'>): void {
   migrations.push(further);
