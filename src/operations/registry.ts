@@ -167,12 +167,7 @@ export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<
   const { environment, currency, dataDir, database } = config;
   if (database !== undefined) {
     const { upgradeDatabase } = await import('../store/postgres/inspection.ts');
-    const lock = lockExisting(dataDir);
-    try {
-      await upgradeDatabase(database);
-    } finally {
-      lock.release();
-    }
+    await upgradeDatabase(database);
     return;
   }
   const { openDatabase } = await import('../store/sqlite/database.ts');

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type pg from 'pg';
 import { createIncidents, DatabaseError } from '../engine/failure.ts';
 import { faultsInLog } from '../engine/log-check.ts';
@@ -10,6 +11,7 @@ import { connect, refuseUnsafe } from './connection.ts';
 import { createFilingReads } from './filings.ts';
 import { createHandlers } from './handlers.ts';
 import { createInstances } from './instances.ts';
+import { connectToUse } from './line.ts';
 import { classifyError } from './postgres-errors.ts';
 import { refuseWithoutGrants } from './roles.ts';
 import { readState } from './server-state.ts';
@@ -32,13 +34,24 @@ export function planUpgrade(place: PostgresPlace): Promise<PlannedUpgrade> {
   return withClient(place, planOf);
 }
 
-/** Runs the missing migrations of a database. Returns which. Throws what `planUpgrade` throws. */
-export function upgradeDatabase(place: PostgresPlace): Promise<PlannedUpgrade> {
-  return withClient(place, async (client) => {
+/**
+ * Runs the missing migrations of a database, which instances may serve meanwhile. Returns which. Throws what `planUpgrade` throws, and
+ * DatabaseError if a command needs the database for itself, or an instance cannot use it after that.
+ */
+export async function upgradeDatabase(place: PostgresPlace): Promise<PlannedUpgrade> {
+  const prepare = async (client: pg.Client) => {
+    await refuseWithoutGrants(client);
+    await planOf(client);
+  };
+  const use = { instanceId: randomInt(2 ** 47), connection: { isMaintenance: true } };
+  const client = await connectToUse(place, prepare, use);
+  try {
     const plan = await planOf(client);
     await migrate(client);
     return plan;
-  });
+  } finally {
+    await client.end();
+  }
 }
 
 async function planOf(client: pg.Client): Promise<PlannedUpgrade> {

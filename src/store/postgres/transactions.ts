@@ -150,7 +150,11 @@ function createSteps(line: Line, parts: TransactionParts) {
       admission.end();
       const admissions = batch.flatMap((request) => request.admission ?? []);
       const commands = batch.flatMap(({ effect }) => effect ?? []);
-      const begun = [line.query('BEGIN'), ...(isFenced ? [line.query(takeFence)] : [])];
+      const begun = [
+        line.query('BEGIN'),
+        line.query(keepSchema),
+        ...(isFenced ? [line.query(takeFence)] : []),
+      ];
       const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
       // The filings before the log, which then has their leaves.
       const read = [...admission.read(admissions), ...filings.read(commands)];
@@ -232,6 +236,12 @@ const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES
 
 /** Of all rows before, those deleted long ago would be searched as long as somebody has an old snapshot. */
 const deleteBatches = 'DELETE FROM batch WHERE id >= $1 AND id < $2';
+
+/** Held until the transaction ends, so that an upgrade waits. Both would lock tables in different orders. */
+const keepSchema = {
+  name: 'keep schema',
+  text: `SELECT pg_advisory_xact_lock_shared(hashtextextended('artseal migrations', 0))`,
+};
 
 /** Held until the transaction ends. Only tests change it. */
 export const takeFence = {

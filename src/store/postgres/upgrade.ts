@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseError } from '../engine/failure.ts';
 import { readMigrations, whyTooNew } from '../engine/migrations.ts';
 import type { oldestVersion } from '../engine/schema.ts';
+import { isRepeatable } from './postgres-errors.ts';
 
 /** The migrations that this version knows, in their order. Only tests change the list. */
 export const migrations = readMigrations('postgres');
@@ -44,13 +46,38 @@ export async function refuseOtherSchema(session: Session): Promise<void> {
 }
 
 /**
- * Applies the missing migrations, all in one transaction. A process that does the same at that time waits, and
- * then has nothing to do. Throws DatabaseError if the database is too new for this version.
+ * How a migration waits for other transactions. All calls wait after it for the same lock, so it gives up soon, and before
+ * PostgreSQL looks for a deadlock. Only tests change it.
+ */
+export const waiting = { lockTimeoutMs: 500, pauseMs: 1_000, tries: 40 };
+
+/**
+ * Applies the missing migrations, all in one transaction, beside instances that serve. A process that does the same at that time
+ * waits, and then has nothing to do. Throws DatabaseError if the database is too new for this version, or if others use the
+ * tables too long.
  */
 export async function migrate(session: Session): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await migrateOnce(session);
+    } catch (error) {
+      if (!isRepeatable(error)) throw error;
+      if (tries === waiting.tries)
+        throw new DatabaseError(
+          'the upgrade waited in vain for a transaction that uses the tables, such as pg_dump: end it, or wait until it ends, and ' +
+            'run artseal upgrade again.',
+        );
+      await delay(waiting.pauseMs);
+    }
+  }
+}
+
+async function migrateOnce(session: Session): Promise<void> {
   // A stricter isolation would show the tables as they were before the lock was free.
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
+    await session.query(`SET LOCAL lock_timeout = ${waiting.lockTimeoutMs}`);
+    // No transaction of an instance is open until this one ends.
     await session.query("SELECT pg_advisory_xact_lock(hashtextextended('artseal migrations', 0))");
     await applyMissing(session);
     await session.query('COMMIT');

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Migration } from '../../src/store/engine/migrations.ts';
+import { upgradeDatabase } from '../../src/store/postgres/inspection.ts';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { migrations, waiting } from '../../src/store/postgres/upgrade.ts';
+import { perform, type Store, type StoreRequest } from '../../src/store/store.ts';
+import { eventually } from '../support/eventually.ts';
+import { connectTo, createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
+import { furtherOnPostgres } from './further-migration.ts';
+import { addPlatform, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
+
+const skip = skipUnlessPostgres();
+const by = { callerId: 1, caller: 'gallery' };
+const nowS = 1_800_000_000;
+const limitMs = 60_000;
+
+/** Two instances of a database with a platform. */
+async function openTwo(t: TestContext) {
+  const url = await createDatabase(t);
+  const openAs = async (host: string) => {
+    const store = await openPostgresStore({ place: { url }, ...sandbox });
+    t.after(() => store.close());
+    await perform(store, { kind: 'JoinInstances', facts: instanceFacts(host) });
+    return store;
+  };
+  const one = await openAs('one');
+  await addPlatform(one, 'gallery');
+  await perform(one, toFile(by));
+  return { url, both: [one, await openAs('two')] as const };
+}
+
+/** Gives the code a migration that a later version could have, until the test ends. */
+function addMigration(t: TestContext, migration: Migration): void {
+  migrations.push(migration);
+  t.after(() => migrations.splice(migrations.indexOf(migration), 1));
+}
+
+/** Changes how an upgrade waits until the test ends. */
+function waitOnce(t: TestContext, changed: Partial<typeof waiting>): void {
+  const before = { ...waiting };
+  Object.assign(waiting, changed);
+  t.after(() => Object.assign(waiting, before));
+}
+
+let nonces = 0;
+
+/** Calls as platforms make them: each has a nonce and a quota; some read, some file, some file under an idempotency key. */
+function nextCall(nth: number): StoreRequest {
+  nonces += 1;
+  const admission = {
+    nowS,
+    nonce: { keyId: 1, nonce: `${nonces}` },
+    quota: { callerId: 1, month: '2026-11', limit: 1_000_000, take: true },
+  };
+  const idempotency = { callerId: 1, key: `${nonces}`, fingerprint: Buffer.from('f'), requestId: 'r' };
+  if (nth % 4 === 0) return { admission: { ...admission, idempotency }, effect: toFile(by) };
+  if (nth % 4 === 1) return { admission, effect: toFile(by) };
+  return { admission, effect: { kind: 'GetFiling', filingNo: 'AS-2026-000001', owner: 1 } };
+}
+
+/** Calls each instance over and over. Returns what did not succeed, and how many did. */
+function callBoth(t: TestContext, both: readonly Store[]) {
+  const errors: unknown[] = [];
+  let [count, longestMs, isStopped] = [0, 0, false];
+  const work = async (store: Store, nth: number) => {
+    while (!isStopped) {
+      const beganMs = performance.now();
+      try {
+        const { outcome } = await store.execute(nextCall(nth));
+        if (outcome.kind === 'DONE') count += 1;
+        else errors.push(outcome);
+      } catch (error) {
+        errors.push(error);
+      }
+      longestMs = Math.max(longestMs, performance.now() - beganMs);
+    }
+  };
+  t.after(() => {
+    isStopped = true;
+  });
+  const working = both.flatMap((store) => Array.from({ length: 16 }, (_, nth) => work(store, nth)));
+  return {
+    count: () => count,
+    stop: async () => {
+      isStopped = true;
+      await Promise.all(working);
+      return { errors, longestMs };
+    },
+  };
+}
+
+/** How often transactions of an instance were repeated, by the reason. */
+const repeatedAt = async (store: Store) => Object.entries((await store.metrics()).server?.repeated ?? {});
+
+test('an upgrade beside instances that serve fails no call', { skip }, async (t) => {
+  const { url, both } = await openTwo(t);
+  const calls = callBoth(t, both);
+  await eventually('calls', limitMs, () => calls.count() > 500);
+  addMigration(t, furtherOnPostgres);
+  // Long enough to find a deadlock.
+  waitOnce(t, { lockTimeoutMs: 20_000, tries: 1 });
+  const beganMs = performance.now();
+  const { migrations: applied } = await upgradeDatabase({ url });
+  t.diagnostic(`upgrade ${Math.round(performance.now() - beganMs)} ms`);
+  assert.deepEqual(applied, [furtherOnPostgres.name]);
+  const count = calls.count();
+  await eventually('calls after the upgrade', limitMs, () => calls.count() > count + 500);
+  const { errors, longestMs } = await calls.stop();
+  t.diagnostic(`longest call ${Math.round(longestMs)} ms`);
+  assert.deepEqual(errors, []);
+  const repeated = (await Promise.all(both.map(repeatedAt))).flat();
+  assert.deepEqual(
+    repeated.filter(([, times]) => times > 0),
+    [],
+  );
+});
+
+test('an upgrade that waits for a long transaction does not make calls wait', { skip }, async (t) => {
+  const { url, both } = await openTwo(t);
+  const reader = await connectTo(t, url);
+  await reader.query('BEGIN');
+  await reader.query('SELECT FROM filing');
+  const calls = callBoth(t, both);
+  await eventually('calls', limitMs, () => calls.count() > 500);
+  addMigration(t, furtherOnPostgres);
+  const upgrading = upgradeDatabase({ url });
+  await eventually('the upgrade waits', limitMs, async () => (await runSql(url, waitingUpgrade)).length > 0);
+  const count = calls.count();
+  await eventually('calls during the upgrade', limitMs, () => calls.count() > count + 500);
+  await reader.query('COMMIT');
+  await upgrading;
+  const { errors, longestMs } = await calls.stop();
+  t.diagnostic(`longest call ${Math.round(longestMs)} ms`);
+  assert.deepEqual(errors, []);
+});
+
+/** The upgrade, when it waits for the lock of a table. */
+const waitingUpgrade = `SELECT pid FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' AND relation = 'filing'::regclass`;
+
+test('an upgrade that waits in vain says so, and changes nothing', { skip }, async (t) => {
+  const { url } = await openTwo(t);
+  const reader = await connectTo(t, url);
+  await reader.query('BEGIN');
+  await reader.query('SELECT FROM filing');
+  addMigration(t, furtherOnPostgres);
+  waitOnce(t, { lockTimeoutMs: 10, pauseMs: 10, tries: 3 });
+  const message = /waited in vain for a transaction that uses the tables, such as pg_dump: end it/;
+  await assert.rejects(upgradeDatabase({ url }), message);
+  await reader.query('COMMIT');
+  assert.equal((await upgradeDatabase({ url })).migrations.length, 1);
+});
