@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { takeFence } from '../../src/store/postgres/transactions.ts';
@@ -9,6 +8,7 @@ import { perform, type Store } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
+import { startInstance } from './child-instance.ts';
 import { addPlatform, anyFiling, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
@@ -184,24 +184,6 @@ test('a change of credentials and an event reach the other instance, which does 
   await eventually('the event', limitMs, () => notified.includes(1));
 });
 
-/** A process that serves a database as an instance, and files. */
-async function startChild(t: TestContext, url: string, calls: number) {
-  const file = new URL('./children/instance.ts', import.meta.url).pathname;
-  const child = spawn(
-    process.execPath,
-    [...process.execArgv.filter((word) => !word.startsWith('--test')), file, url, `${calls}`],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
-  t.after(() => child.kill('SIGKILL'));
-  const answered: string[] = [];
-  const lines = createInterface(child.stdout);
-  await once(lines, 'line');
-  lines.on('line', (line) => answered.push(line));
-  return { child, answered };
-}
-
 async function kill(child: ChildProcess): Promise<void> {
   const closed = once(child, 'close');
   child.kill('SIGKILL');
@@ -241,7 +223,7 @@ test('an instance that is killed loses nothing that it answered, and the other g
   const watched = fileWatched(store);
   const answered: string[] = [];
   for (let killed = 0; killed < kills; killed += 1) {
-    const { child, answered: own } = await startChild(t, url, 32);
+    const { child, answered: own } = await startInstance(t, url, 32);
     await eventually('filings of the child', limitMs, () => own.length > 50);
     await kill(child);
     answered.push(...own);
@@ -263,7 +245,7 @@ test('an instance that is stopped with the fence does not stop the other, and go
 }, async (t) => {
   const { url, openAs } = await openDatabase(t);
   const store = await openAs('other');
-  const { child, answered } = await startChild(t, url, 32);
+  const { child, answered } = await startInstance(t, url, 32);
   const isStoppedInside = async () => {
     child.kill('SIGSTOP');
     // Two looks: between them, a session that only waited for its next statement would have gone on.
@@ -300,7 +282,7 @@ test('one instance leads, and another one does when it is closed, killed or stop
   await first.close();
   await eventually('the second one leads', limitMs, () => leads(second));
   await second.close();
-  const { child } = await startChild(t, url, 1);
+  const { child } = await startInstance(t, url, 1);
   const leader = async () =>
     (await runSql<{ host: string }>(url, "SELECT facts ->> 'host' AS host FROM instance WHERE is_leading"))[0]
       ?.host;

@@ -7,6 +7,7 @@ import { migrations, waiting } from '../../src/store/postgres/upgrade.ts';
 import { perform, type Store, type StoreRequest } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { connectTo, createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
+import { startInstance } from './child-instance.ts';
 import { furtherOnPostgres } from './further-migration.ts';
 import { addPlatform, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
 
@@ -149,4 +150,41 @@ test('an upgrade that waits in vain says so, and changes nothing', { skip }, asy
   await assert.rejects(upgradeDatabase({ url }), message);
   await reader.query('COMMIT');
   assert.equal((await upgradeDatabase({ url })).migrations.length, 1);
+});
+
+/** A migration after which only the version that has it can use the database. */
+const contracting: Migration = {
+  name: furtherOnPostgres.name,
+  sql: `UPDATE oldest_version SET schema = ${migrations.length + 1}, version = '9.9.9'`,
+};
+
+test('an upgrade is refused while an instance serves that could not use the database after it', {
+  skip,
+}, async (t) => {
+  const { url, both } = await openTwo(t);
+  for (const store of both) await store.close();
+  const { child, answered: lines } = await startInstance(t, url, 4);
+  await eventually('filings of the child', limitMs, () => lines.length > 50);
+  addMigration(t, contracting);
+  const upgraded = () => upgradeDatabase({ url });
+  const message = `needs artseal 9.9.9 or later, and artseal 1.0.0 serves it on child (process ${child.pid}): stop it, or `;
+  await assert.rejects(upgraded(), ({ message: found }: Error) => found.includes(message));
+  const count = lines.length;
+  await eventually('further filings', limitMs, () => lines.length > count + 50);
+
+  // One that stands still longer than others wait for it goes on in vain.
+  child.kill('SIGSTOP');
+  await eventually('the upgrade', limitMs, async () => {
+    await runSql(url, "UPDATE instance SET seen_at = seen_at - interval '1 minute'");
+    return upgraded().then(
+      () => true,
+      () => false,
+    );
+  });
+  const stored = () => runSql(url, 'SELECT count(*) FROM filing');
+  const before = await stored();
+  child.kill('SIGCONT');
+  await eventually('the child ends', limitMs, () => child.exitCode !== null);
+  assert.equal(lines.at(-1), 'the database was upgraded, and needs a later version of artseal');
+  assert.deepEqual(await stored(), before);
 });

@@ -6,9 +6,10 @@ import type { PostgresAdmission } from './admission.ts';
 import type { PostgresHandlers } from './handlers.ts';
 import type { Instances } from './instances.ts';
 import type { Queries } from './leaf-rows.ts';
-import type { Line } from './line.ts';
+import { ConnectionLost, type Line } from './line.ts';
 import { all } from './needed.ts';
 import { isMachineFault, rejectUnlessMachineFault } from './postgres-errors.ts';
+import { migrations } from './upgrade.ts';
 
 /** It is not known whether a transaction was committed. */
 export class FateUnknown extends Error {}
@@ -26,6 +27,8 @@ interface Sizes {
   readonly events: number;
   /** The number of entries of the audit log, with one for each change of credentials. */
   readonly audited: number;
+  /** That of the oldest version that can use the database. */
+  readonly oldestSchema: number;
 }
 
 /** What other instances have added since the last transaction. */
@@ -168,7 +171,15 @@ function createSteps(line: Line, parts: TransactionParts) {
       };
     },
     /** Opens a transaction that has begun, after the one before has ended. */
-    open: async (sizes: Sizes = { leaves: 0, events: 0, audited: 0 }, added: Added): Promise<void> => {
+    open: async (
+      sizes: Sizes = { leaves: 0, events: 0, audited: 0, oldestSchema: 0 },
+      added: Added,
+    ): Promise<void> => {
+      if (sizes.oldestSchema > migrations.length) {
+        const tooOld = new ConnectionLost('the database was upgraded, and needs a later version of artseal');
+        line.lose(tooOld);
+        throw tooOld;
+      }
       audited = sizes.audited;
       outbox.begin(added.events);
       for (const { callerId, year, count } of added.events) filings.counted(callerId, year, count);
@@ -253,5 +264,6 @@ const selectSizes = {
   name: 'select sizes',
   text: `SELECT (SELECT coalesce(max(id) + 1, 0) FROM log_leaf) AS leaves,
     (SELECT coalesce(max(sequence), 0) FROM log_event) AS events,
-    (SELECT coalesce(max(id), 0) FROM audit_entry) AS audited`,
+    (SELECT coalesce(max(id), 0) FROM audit_entry) AS audited,
+    (SELECT schema FROM oldest_version WHERE id = 1) AS "oldestSchema"`,
 };

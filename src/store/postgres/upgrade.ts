@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseError } from '../engine/failure.ts';
 import { readMigrations, whyTooNew } from '../engine/migrations.ts';
 import type { oldestVersion } from '../engine/schema.ts';
+import { goneAfterMs } from '../instance-commands.ts';
 import { isRepeatable } from './postgres-errors.ts';
 
 /** The migrations that this version knows, in their order. Only tests change the list. */
@@ -53,8 +54,8 @@ export const waiting = { lockTimeoutMs: 500, pauseMs: 1_000, tries: 40 };
 
 /**
  * Applies the missing migrations, all in one transaction, beside instances that serve. A process that does the same at that time
- * waits, and then has nothing to do. Throws DatabaseError if the database is too new for this version, or if others use the
- * tables too long.
+ * waits, and then has nothing to do. Throws DatabaseError if the database is too new for this version, if an instance could not
+ * use it after that, or if others use the tables too long.
  */
 export async function migrate(session: Session): Promise<void> {
   for (let tries = 1; ; tries += 1) {
@@ -80,12 +81,29 @@ async function migrateOnce(session: Session): Promise<void> {
     // No transaction of an instance is open until this one ends.
     await session.query("SELECT pg_advisory_xact_lock(hashtextextended('artseal migrations', 0))");
     await applyMissing(session);
+    await refuseOldInstances(session);
     await session.query('COMMIT');
   } catch (error) {
     // The error above says more than that the connection was lost.
     await session.query('ROLLBACK').catch(() => {});
     throw error;
   }
+}
+
+/** Throws DatabaseError if a migration has taken the database from an instance that serves. */
+async function refuseOldInstances(session: Session): Promise<void> {
+  const { rows } = await session.query<Record<'where' | 'version' | 'oldest', string>>(
+    `SELECT format('%s (process %s)', facts ->> 'host', facts ->> 'processId') AS "where", facts ->> 'version' AS version,
+        oldest_version.version AS oldest
+      FROM instance JOIN oldest_version ON instance.schema < oldest_version.schema
+      WHERE seen_at > clock_timestamp() - ${goneAfterMs} * interval '1 ms' ORDER BY joined_at LIMIT 1`,
+  );
+  const [old] = rows;
+  if (old === undefined) return;
+  throw new DatabaseError(
+    `the upgraded database needs artseal ${old.oldest} or later, and artseal ${old.version} serves it on ${old.where}: ` +
+      `stop it, or upgrade all instances to ${old.oldest} first.`,
+  );
 }
 
 /** The same in a transaction of the caller. */

@@ -1,4 +1,5 @@
-/** Serves a database as an instance, and files until it is killed. Prints each number that was answered. Words: URL, calls at a time. */
+/** Serves a database as an instance, and files until it is killed or loses the database. Prints each number that was answered,
+ * and in the end why the database is lost. Words: URL, calls at a time. */
 import { writeSync } from 'node:fs';
 import { openPostgresStore } from '../../../src/store/postgres/store.ts';
 import { perform } from '../../../src/store/store.ts';
@@ -8,6 +9,10 @@ const [url = '', calls] = process.argv.slice(2);
 const store = await openPostgresStore({ place: { url }, ...sandbox });
 await perform(store, { kind: 'JoinInstances', facts: instanceFacts('child') });
 writeSync(1, 'open\n');
+void store.lost.then(({ message }) => {
+  writeSync(1, `${message}\n`);
+  process.exit(1);
+});
 
 async function file(): Promise<void> {
   for (;;) {
