@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Migration } from '../../src/store/engine/migrations.ts';
 import { upgradeDatabase } from '../../src/store/postgres/inspection.ts';
+import { grantsFor } from '../../src/store/postgres/roles.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { migrations, waiting } from '../../src/store/postgres/upgrade.ts';
 import { perform, type Store, type StoreRequest } from '../../src/store/store.ts';
@@ -16,11 +17,21 @@ const by = { callerId: 1, caller: 'gallery' };
 const nowS = 1_800_000_000;
 const limitMs = 60_000;
 
-/** Two instances of a database with a platform. */
+/** Roles belong to the cluster, and end with it. */
+let roles = 0;
+
+/** Two instances of a database with a platform. Their role is not the one that owns the tables, and `grant` gives it its rights. */
 async function openTwo(t: TestContext) {
+  roles += 1;
+  const app = `upgraded_app_${roles}`;
   const url = await createDatabase(t);
+  await (await openPostgresStore({ place: { url }, ...sandbox })).close();
+  await runSql(url, `CREATE ROLE ${app} LOGIN`);
+  const grant = () => runSql(url, grantsFor({ app, reader: undefined }).join('\n'));
+  await grant();
   const openAs = async (host: string) => {
-    const store = await openPostgresStore({ place: { url }, ...sandbox });
+    const place = { url: url.replace('postgres@', `${app}@`) };
+    const store = await openPostgresStore({ place, ...sandbox });
     t.after(() => store.close());
     await perform(store, { kind: 'JoinInstances', facts: instanceFacts(host) });
     return store;
@@ -28,7 +39,7 @@ async function openTwo(t: TestContext) {
   const one = await openAs('one');
   await addPlatform(one, 'gallery');
   await perform(one, toFile(by));
-  return { url, both: [one, await openAs('two')] as const };
+  return { url, grant, both: [one, await openAs('two')] as const };
 }
 
 /** Gives the code a migration that a later version could have, until the test ends. */
@@ -95,7 +106,7 @@ function callBoth(t: TestContext, both: readonly Store[]) {
 const repeatedAt = async (store: Store) => Object.entries((await store.metrics()).server?.repeated ?? {});
 
 test('an upgrade beside instances that serve fails no call', { skip }, async (t) => {
-  const { url, both } = await openTwo(t);
+  const { url, grant, both } = await openTwo(t);
   const calls = callBoth(t, both);
   await eventually('calls', limitMs, () => calls.count() > 500);
   addMigration(t, furtherOnPostgres);
@@ -105,6 +116,7 @@ test('an upgrade beside instances that serve fails no call', { skip }, async (t)
   const { migrations: applied } = await upgradeDatabase({ url });
   t.diagnostic(`upgrade ${Math.round(performance.now() - beganMs)} ms`);
   assert.deepEqual(applied, [furtherOnPostgres.name]);
+  await grant();
   const count = calls.count();
   await eventually('calls after the upgrade', limitMs, () => calls.count() > count + 500);
   const { errors, longestMs } = await calls.stop();
