@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import pg from 'pg';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Command, Store } from '../../src/store/store.ts';
 import {
@@ -236,4 +237,22 @@ test('a database belongs to one environment and one currency', { skip }, async (
   await assert.rejects(open({ environment: 'production' }), /belongs to a sandbox deployment/);
   await assert.rejects(open({ currency: 'EUR' }), /belongs to a deployment in CNY/);
   await assert.rejects(open({ opening: 'NEW' }), /has the tables of Artseal already/);
+});
+
+test('a store opens although its process stands still meanwhile', { skip }, async (t) => {
+  const url = await createDatabase(t);
+  const query: (...args: unknown[]) => unknown = pg.Client.prototype.query;
+  let pauses = 0;
+  t.mock.method(pg.Client.prototype, 'query', function (this: pg.Client, ...args: unknown[]) {
+    const [first] = args as [{ readonly text?: string }];
+    // In the transaction that reads the tree of the log, once its first statements were answered.
+    if (first.text?.includes('generate_series')) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+      pauses += 1;
+    }
+    return query.apply(this, args);
+  });
+  const store = await openPostgresStore({ place: { url }, ...sandbox });
+  t.after(() => store.close());
+  assert.equal(pauses, 1);
 });

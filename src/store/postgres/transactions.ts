@@ -128,7 +128,9 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     load: async (): Promise<void> => {
       joinSession();
       await outbox.load();
-      await open(...(await begin([], { isWriting: false, isFenced: false }).read));
+      const { read } = begin([], { isWriting: false, isFenced: false });
+      await all([read, line.query(mayPause)]);
+      await open(...(await read));
       await log.load();
       await admission.load();
       await batches.load();
@@ -242,6 +244,9 @@ function createBatches(queries: Queries) {
     load: () => queries.query(`DELETE FROM batch WHERE at < now() - interval '1 hour'`),
   };
 }
+
+/** A start may stand still for longer than a transaction that others wait for. */
+const mayPause = `SET LOCAL idle_in_transaction_session_timeout = '30s'`;
 
 const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES ($1)' };
 
