@@ -24,6 +24,8 @@ const scriptS = 60;
 export interface Machine {
   /** Runs a shell script as root. After a minute it is ended with the code 124. */
   run(script: string): Promise<BoundedResult>;
+  /** The id of its first process, which has its namespaces. */
+  readonly firstProcess: string;
 }
 
 /** For a test's `skip`: false if machines can be made, which takes root, else the reason, as `skipUnlessUnshared` gives it. */
@@ -74,7 +76,7 @@ export async function bootMachine(test: Pick<TestContext, 'after'>, media: strin
     const { stdout } = await run('systemctl is-system-running');
     return ['running', 'degraded'].includes(stdout.trim());
   });
-  return { run };
+  return { run, firstProcess };
 }
 
 /** Where a root of Debian finds its commands. */

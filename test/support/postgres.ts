@@ -157,7 +157,7 @@ export async function openCluster({ fsync, settings, made }: ClusterOptions): Pr
 }
 
 /** Gives the folder to a user who may run PostgreSQL. Returns the start of a command that runs as this user. */
-function asUnprivilegedUser(folder: string): string {
+export function asUnprivilegedUser(folder: string): string {
   if (process.getuid?.() !== 0) return '';
   const { stdout } = spawnSync('getent', ['passwd', ...unprivilegedUsers], { encoding: 'utf8' });
   const [, , uid, gid] = stdout.split('\n', 1).join('').split(':');
