@@ -17,8 +17,8 @@ export interface ConnectionUse {
   readonly isMaintenance: boolean;
 }
 
-/** A host has so long for everything until the session can be used. */
-const hostTimeoutMs = 10_000;
+/** A host has so long for everything until the session can be used. Of two hosts, the first may have vanished. */
+const hostTimeoutMs = 5_000;
 /** A peer that is gone is found after this and ten probes, one a second. */
 const keepAliveMs = 10_000;
 /** No statement of a service takes seconds. One that does holds its locks and old rows, which stops the other instances. */
