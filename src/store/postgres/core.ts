@@ -25,6 +25,7 @@ import { all } from './needed.ts';
 import {
   classifyError,
   codeOf,
+  isLostSession,
   isMachineFault,
   isRepeatable,
   rejectUnlessMachineFault,
@@ -148,7 +149,7 @@ function createAttempts({
         repeated[code] = (repeated[code] ?? 0) + 1;
         return attempt(batch, undefined, tries + 1, mode);
       }
-      if (tries < triesMax && isMachineFault(error) && (await line.hasNextAfterIdle(error)))
+      if (tries < triesMax && isLostSession(error) && (await line.hasNextSession()))
         return attempt(batch, undefined, tries + 1, mode);
       if (!isMachineFault(error) && batch.length > 1) return inHalves(batch, (some) => attempt(some));
       incidents.meet(error, isWriting ? 'write' : 'read');

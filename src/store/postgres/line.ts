@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
@@ -5,7 +6,6 @@ import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace } from '../store.ts';
 import { type ConnectionUse, connect, refuseUnsafe } from './connection.ts';
 import { refuseMoved } from './move-stamp.ts';
-import { codeOf } from './postgres-errors.ts';
 import { watchState } from './server-state.ts';
 
 /** How long a line waits between two attempts to connect again. */
@@ -18,10 +18,10 @@ const fateMs = 30_000;
 const pollMs = 10;
 
 /** How long work that was not stored waits for a new session. */
-const nextSessionMs = 5_000;
+const nextSessionMs = 2_000;
 
-/** SQLSTATE of a session that was ended because it was idle in a transaction. */
-const idleInTransaction = '25P03';
+/** Bound of the id of a row in `batch` that stands for no batch. */
+const batchIdsMax = 2 ** 47;
 
 /** As `openLine` makes it. */
 export type Line = Awaited<ReturnType<typeof openLine>>;
@@ -50,14 +50,11 @@ export async function openLine(
   const lost = Promise.withResolvers<Error>();
   const state = watchState(place);
   const counts = { reconnects: 0, commitsInDoubt: 0 };
-  /** Whether the server ended the last session because it waited too long for its next query. */
-  let wasIdle = false;
+  /** Whether an attempt to connect again has failed. */
+  let isAway = false;
   watch(client);
 
   function watch(current: pg.Client): void {
-    current.on('error', (error) => {
-      wasIdle = codeOf(error) === idleInTransaction;
-    });
     current.once('end', () => {
       if (isClosed || client !== current) return;
       client = undefined;
@@ -74,18 +71,23 @@ export async function openLine(
         watch(next);
         client = next;
         fault = undefined;
+        isAway = false;
         counts.reconnects += 1;
       } catch (error) {
         if (!(error instanceof DatabaseError)) return lost.resolve(error as Error);
         fault = error.message;
+        isAway = true;
         await delay(retryMs);
       }
     }
   }
 
   /** Waits for a session after the one that the transaction began in, which has ended then. */
-  async function nextSession(timeout: AbortSignal): Promise<pg.Client | undefined> {
-    while (!timeout.aborted) {
+  async function nextSession(
+    timeout: AbortSignal,
+    isHopeless = () => false,
+  ): Promise<pg.Client | undefined> {
+    while (!timeout.aborted && !isHopeless()) {
       if (client !== undefined && client !== session) return client;
       await delay(pollMs);
     }
@@ -104,12 +106,9 @@ export async function openLine(
     },
     /** Whether the session that the transaction began in is still there. */
     isInSession: (): boolean => client === session,
-    /** Whether that session was ended because this process stood still, and there is a new one, for which it waits. */
-    hasNextAfterIdle: async (error: unknown): Promise<boolean> => {
-      if (!wasIdle && codeOf(error) !== idleInTransaction) return false;
-      wasIdle = false;
-      return (await nextSession(AbortSignal.timeout(nextSessionMs))) !== undefined;
-    },
+    /** Whether there is another session soon, if that one was lost. Not if the database cannot be reached. */
+    hasNextSession: async (): Promise<boolean> =>
+      (await nextSession(AbortSignal.timeout(nextSessionMs), () => isAway)) !== undefined,
     /** Why there is no connection; undefined while there is one. */
     fault: (): string | undefined => fault,
     /** Resolves with the reason if it cannot connect any more. */
@@ -120,7 +119,7 @@ export async function openLine(
       const timeout = AbortSignal.timeout(fateMs);
       while (!timeout.aborted) {
         const next = await nextSession(timeout);
-        const found = await next?.query(selectBatch, [batch]).catch(() => undefined);
+        const found = await next?.query(selectBatch, [batch, randomInt(batchIdsMax)]).catch(() => undefined);
         if (found !== undefined) return found.rows.length > 0;
         await delay(retryMs);
       }
@@ -207,4 +206,8 @@ const takeSharedLock = `SELECT pg_try_advisory_lock_shared(hashtextextended('art
 const endSession = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
   WHERE pid = $1 AND application_name = 'artseal' AND datname = current_database() AND usename = current_user`;
 
-const selectBatch = 'SELECT id FROM batch WHERE id = $1';
+/**
+ * Also writes: a batch that is there may not be on the synchronous standby, because the loss of its session ended the wait. This write
+ * waits in its place.
+ */
+const selectBatch = 'WITH written AS (INSERT INTO batch (id) VALUES ($2)) SELECT id FROM batch WHERE id = $1';

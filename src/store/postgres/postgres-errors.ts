@@ -27,6 +27,13 @@ export function isMachineFault(error: unknown): error is Error {
   return chainOf(error).some(({ message }) => lostConnections.includes(message));
 }
 
+/** Whether an error says that the session is lost: the server has ended it, or the connection broke. */
+export function isLostSession(error: unknown): boolean {
+  const code = codeOf(error);
+  if (/^(08(?!P01)...|25P0[34]|57P0[123])$/.test(code) || connectionFaults.test(code)) return true;
+  return chainOf(error).some(({ message }) => lostConnections.includes(message));
+}
+
 /** Throws an error again that does not come from the machine. */
 export function rejectUnlessMachineFault(error: unknown): void {
   if (!isMachineFault(error)) throw error;
