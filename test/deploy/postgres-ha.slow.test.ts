@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
+import { scrape } from '../support/metrics.ts';
 import {
   type DatabaseMachine,
   type PatroniCluster,
   skipUnlessPatroni,
   startPatroni,
 } from '../support/patroni.ts';
-import { scrape } from '../support/metrics.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runCommand } from '../support/watched-command.ts';
 import { fileWithRetries } from './retried-filings.ts';

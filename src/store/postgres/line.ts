@@ -83,10 +83,7 @@ export async function openLine(
   }
 
   /** Waits for a session after the one that the transaction began in, which has ended then. */
-  async function nextSession(
-    timeout: AbortSignal,
-    isHopeless = () => false,
-  ): Promise<pg.Client | undefined> {
+  async function nextSession(timeout: AbortSignal, isHopeless = () => false): Promise<pg.Client | undefined> {
     while (!timeout.aborted && !isHopeless()) {
       if (client !== undefined && client !== session) return client;
       await delay(pollMs);
