@@ -68,6 +68,11 @@ export async function openCore(line: Line, instanceId: number) {
   const attempts = createAttempts({ line, incidents, requests, transactions });
   const credentials = await watchCredentials(line, transactions.audited());
 
+  async function readCredentials(): Promise<void> {
+    transactions.joinSession();
+    await credentials.read(transactions.audited());
+  }
+
   return {
     secret: deployment.secret,
     instances,
@@ -76,11 +81,8 @@ export async function openCore(line: Line, instanceId: number) {
       const isChanging = batch.some(requests.changesCredentials);
       const replies = await attempts.run(batch, isChanging ? undefined : storing);
       if (isChanging || !credentials.areOf(transactions.audited())) {
-        // The batch may have lost its session. What only another instance has changed is read by a later batch then.
-        transactions.joinSession();
-        await credentials
-          .read(transactions.audited())
-          .catch(isChanging ? undefined : rejectUnlessMachineFault);
+        // The batch may have lost its session, and has its replies. A later batch reads the credentials then.
+        await readCredentials().catch(rejectUnlessMachineFault);
       }
       return replies;
     },
