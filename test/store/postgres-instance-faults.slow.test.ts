@@ -1,10 +1,14 @@
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
-import { perform } from '../../src/store/store.ts';
+import { takeFence } from '../../src/store/postgres/transactions.ts';
+import { perform, type Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
+import { createDatabase, runSql, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
 import { addPlatform, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
@@ -31,6 +35,109 @@ async function openDatabase(t: TestContext) {
   await one.close();
   return { cluster, url, open, openAs };
 }
+
+const endSessions = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name = 'artseal'`;
+
+const withoutTriggers = (table: string, statement: string) => [
+  `ALTER TABLE ${table} DISABLE TRIGGER ALL`,
+  statement,
+  `ALTER TABLE ${table} ENABLE TRIGGER ALL`,
+];
+
+test('an instance writes nothing to a database that lost its newest leaf, although another one has filed since', {
+  skip,
+}, async (t) => {
+  const { url, open } = await openDatabase(t);
+  const [one, other] = [await open(), await open()];
+  await perform(one, toFile(by));
+  await perform(other, toFile(by));
+  const { filingNo: lost } = await perform(one, toFile(by));
+  await runSql(
+    url,
+    ...withoutTriggers('event', `DELETE FROM event WHERE filing_no = '${lost}'`),
+    ...withoutTriggers('log_leaf', 'DELETE FROM log_leaf WHERE id = (SELECT max(id) FROM log_leaf)'),
+    ...withoutTriggers('filing', `DELETE FROM filing WHERE filing_no = '${lost}'`),
+    endSessions,
+  );
+  const filed = await eventually('a filing at the other', limitMs, () =>
+    perform(other, toFile(by)).catch(() => undefined),
+  );
+  assert.equal(filed.filingNo, lost);
+  await eventually('a new session', limitMs, () => one.findFault() === undefined);
+  for (let nth = 0; nth < 2; nth += 1)
+    await assert.rejects(perform(one, toFile(by)), { reason: 'RECORD_DAMAGED' });
+  await perform(other, toFile(by));
+});
+
+test('a filing is not answered before the standby has it, although its session has ended', {
+  skip,
+}, async (t) => {
+  const { url, open } = await openDatabase(t);
+  const store = await open();
+  const waiting = async () =>
+    (await runSql<{ pid: number }>(url, "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))[0]
+      ?.pid;
+  await runSql(url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", 'SELECT pg_reload_conf()');
+  let answers = 0;
+  const count = () => {
+    answers += 1;
+  };
+  const filings: Promise<void>[] = [];
+  // A session reads its settings again when it is idle.
+  const first = await eventually('a commit that waits', limitMs, async () => {
+    const filing = perform(store, toFile(by));
+    filings.push(filing.then(count));
+    return waiting();
+  });
+  const before = answers;
+  await runSql(url, `SELECT pg_terminate_backend(${first}, 5000)`);
+  await eventually('another one waits', limitMs, async () => {
+    const next = await waiting();
+    return next !== undefined && next !== first;
+  });
+  assert.equal(answers, before);
+  await runSql(url, 'ALTER SYSTEM RESET synchronous_standby_names', 'SELECT pg_reload_conf()');
+  await Promise.all(filings);
+});
+
+/** Sends the half of what a process sends at a time, in a session that has the fence, and then nothing. */
+async function stopWithFence(t: TestContext, folder: string, database: string) {
+  const socket = connect(join(folder, '.s.PGSQL.5432'));
+  t.after(() => socket.destroy());
+  socket.on('error', () => {});
+  const message = (type: string, text: string) => {
+    const head = Buffer.alloc(4);
+    head.writeInt32BE(text.length + 4);
+    return Buffer.concat([Buffer.from(type), head, Buffer.from(text, 'latin1')]);
+  };
+  const words = ['user', 'postgres', 'database', database, 'application_name', 'artseal', ''];
+  socket.write(message('', `\0\x03\0\0${words.join('\0')}\0`));
+  await once(socket, 'data');
+  const ended = once(socket, 'close');
+  socket.write(message('Q', 'SET idle_in_transaction_session_timeout = 500\0'));
+  socket.write(message('Q', `BEGIN; ${takeFence.text}\0`));
+  socket.write(message('P', '\0SELECT 1\0\0\0'));
+  socket.resume();
+  return { ended };
+}
+
+test('a session that has the fence and half a query is ended, and not the one of the leader that waits for it', {
+  skip,
+}, async (t) => {
+  const { cluster, url, openAs } = await openDatabase(t);
+  const leader = await openAs('leader');
+  await openAs('other');
+  assert.equal(leader.instances?.isLeading(), true);
+  const { ended } = await stopWithFence(t, cluster.folder, /\/(\w+)\?/.exec(url)?.[1] ?? '');
+  await eventually('the fence is taken', limitMs, async () => {
+    const fence = "hashtextextended('artseal fence', 0)";
+    const held = `SELECT FROM pg_locks WHERE granted AND classid::bigint << 32 | objid::bigint = ${fence}`;
+    return (await runSql(url, held)).length > 0;
+  });
+  await perform(leader, toFile(by));
+  await ended;
+});
 
 /** Replaces the answer to the next query of a kind. */
 function intercept(
@@ -74,4 +181,20 @@ test('a filing is answered that was committed just before its session ended, whi
     await one.execute({}).catch(() => {});
     return one.findKey(apiKey) !== undefined;
   });
+});
+
+/** Files with many calls at a time until all of some rounds have an answer. */
+const fileInRounds = (store: Store) =>
+  Promise.all(
+    Array.from({ length: 64 }, async () => {
+      for (let nth = 0; nth < 10; nth += 1) await perform(store, toFile(by));
+    }),
+  );
+
+test('filings at a process that stood still with the fence are stored', { skip }, async (t) => {
+  const { open } = await openDatabase(t);
+  const store = await open();
+  const standStill = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+  intercept(t, (query) => (query as { name?: string }).name === takeFence.name, standStill);
+  await fileInRounds(store);
 });

@@ -14,6 +14,8 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
   const newEvents: object[] = [];
   let events = 0;
   let isLoaded = false;
+  /** Whether the database may have been put back to an earlier state. */
+  let isOtherSession = false;
   const log = createLog(
     {
       leaves: rows.leaves,
@@ -33,22 +35,36 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
   return {
     ...{ log, leaves: rows.leaves },
     forHandlers: forHandlers(log, rows.leaves),
+    /** The session is another one, perhaps of a server that took over and lacks what was committed. */
+    joinedSession: (): void => {
+      isOtherSession = true;
+    },
     /** Reads the leaves after those that this process knows, and are committed or about to be. */
-    readNew: () => rows.readFrom(log.tree.size()),
+    readNew: () => rows.readFrom(Math.max(0, log.tree.size() - (isOtherSession ? 1 : 0))),
     /**
      * Begins a transaction. The tables have so many leaves and log events; `added` are rows of leaves that other instances have
-     * added. Throws RecordDamaged if the tables have fewer leaves than this process knows: the database was put back to an earlier
-     * state.
+     * added. Throws RecordDamaged if the tables lack the newest leaf that this process knows: the database was put back to an
+     * earlier state.
      */
     begin: async (leafCount: number, eventCount: number, added: readonly LeafRow[]): Promise<void> => {
       newLeaves.length = newEvents.length = 0;
       rows.begin(leafCount, added);
       events = eventCount;
-      if (!isLoaded || leafCount === log.tree.size()) return;
-      if (leafCount < log.tree.size()) {
+      if (!isLoaded) return;
+      const size = log.tree.size();
+      const damaged = (what: string) => {
         incidents.count('damagedRecords');
-        throw damagedTree(`it had ${log.tree.size()} leaves, and the database has ${leafCount}`);
+        return damagedTree(what);
+      };
+      if (leafCount < size) throw damaged(`it had ${size} leaves, and the database has ${leafCount}`);
+      if (isOtherSession && size > 0) {
+        const [newest] = rows.leaves.dataFrom(size - 1, 1);
+        // Each leaf has a salt, so the one that another process has filed in place of it differs.
+        if (newest === undefined || !log.tree.hasLeaf(size - 1, newest))
+          throw damaged(`the database has another leaf ${size - 1}`);
       }
+      isOtherSession = false;
+      if (leafCount === size) return;
       await whenRead(log.readAgain);
     },
     /** Reads the tree. */

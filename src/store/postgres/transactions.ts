@@ -69,6 +69,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     if (!line.begin()) return;
     ahead = undefined;
     instances.joinedSession();
+    log.joinedSession();
   }
 
   /** The transaction that was begun ahead, if its session is still there, or else a new one. */
