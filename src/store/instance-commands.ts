@@ -57,3 +57,6 @@ export interface Instance {
   /** Whether it is this process. */
   readonly isOwn: boolean;
 }
+
+/** An instance that was not there for so many seconds is gone. */
+export const goneAfterS = 10;

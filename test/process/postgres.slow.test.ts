@@ -81,6 +81,18 @@ test('serve makes its tables in an empty database, and finds them again', { skip
   assert.ok(!readdirSync(dataDir).includes('serving.json'));
 });
 
+test('a server that was killed starts again, also with other settings', {
+  skip,
+  timeout,
+}, async (t) => {
+  const env = settingsFor(t, await createDatabase(t));
+  const service = await serveWatched(t, env);
+  const killed = service.end();
+  service.child.kill('SIGKILL');
+  await killed;
+  await serveWatched(t, { ...env, ARTSEAL_TIME_ZONE: 'Asia/Shanghai' });
+});
+
 test('a database that cannot be used ends the start with a line that says why', {
   skip,
   timeout,

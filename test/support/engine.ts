@@ -55,6 +55,10 @@ const types: pg.CustomTypesConfig = {
   }) as typeof pg.types.getTypeParser,
 };
 
+/** Only tables that SQLite does not have contain these. */
+const asInSqlite = (value: unknown) =>
+  typeof value === 'boolean' || value instanceof Date ? `${value}` : value;
+
 /** Copies the rows of all tables, as they are at one moment, to a database in memory. */
 export async function copyToSqlite(url: string): Promise<Sqlite.Database> {
   const copy = new Sqlite(':memory:');
@@ -69,7 +73,7 @@ export async function copyToSqlite(url: string): Promise<Sqlite.Database> {
       const { fields, rows } = await client.query<unknown[]>({ text: `TABLE ${name}`, rowMode: 'array' });
       copy.exec(`CREATE TABLE ${name} (${fields.map((field) => `"${field.name}"`)})`);
       const insert = copy.prepare(`INSERT INTO ${name} VALUES (${fields.map(() => '?')})`);
-      for (const row of rows) insert.run(...row);
+      for (const row of rows) insert.run(...row.map(asInSqlite));
     }
   } finally {
     await client.end();

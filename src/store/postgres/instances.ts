@@ -1,13 +1,13 @@
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
-import type { Instance, InstanceFacts } from '../instance-commands.ts';
+import { goneAfterS, type Instance, type InstanceFacts } from '../instance-commands.ts';
 import type { Queries } from './leaf-rows.ts';
 import { migrations } from './upgrade.ts';
 
-/** A leader that was not there for so many seconds has its session ended, so that another one leads. */
-const staleAfterS = 5;
-
-/** An instance that was not there for so many seconds is gone. */
-const goneAfterS = 10;
+/**
+ * A session that waits for so many seconds for the process that leads, or that has the fence, is ended: the process was stopped, or
+ * its network is gone.
+ */
+const stoppedAfterS = 5;
 
 /** As `createInstances` makes them. */
 export type Instances = ReturnType<typeof createInstances>;
@@ -58,14 +58,15 @@ export function createInstances(queries: Queries, id: number) {
     wake: (): void => {
       isDue = true;
     },
+    /** Sends, before a transaction, what ends the sessions of others that were stopped. What else is due is sent in it. */
+    endStopped: (): readonly Promise<unknown>[] =>
+      isDue && facts !== undefined ? [queries.query(endStopped).catch(() => {})] : [],
     /** Sends what is due. */
     sign: (): readonly Promise<unknown>[] => {
       if (!isDue || facts === undefined) return [];
       isDue = false;
       const entered = enter(facts);
-      return isLeading
-        ? [entered, queries.query(deleteGone)]
-        : [entered, queries.query(endStale), tryToLead()];
+      return [entered, isLeading ? queries.query(deleteGone) : tryToLead()];
     },
     /** The session is another one, which leads nothing yet. */
     joinedSession: (): void => {
@@ -110,12 +111,16 @@ const takeLead = {
   text: `SELECT pg_try_advisory_lock(hashtextextended('artseal leader', 0)) AS leads`,
 };
 
-/** A session number that was used before may be that of an instance that is gone. */
-const endStale = {
-  name: 'end stale leader',
-  text: `SELECT pg_terminate_backend(pid::int) FROM pg_locks JOIN instance USING (pid)
-    WHERE ${isOfThisDatabase} AND classid::bigint << 32 | objid::bigint = hashtextextended('artseal leader', 0)
-    GROUP BY pid HAVING max(seen_at) < clock_timestamp() - interval '${staleAfterS} s'`,
+/**
+ * A session waits for its client each 250 ms only for a moment. PostgreSQL itself does not end one whose client has sent the half of
+ * what it sends at a time. A role does not see what the sessions of others wait for, which it may not end either.
+ */
+const endStopped = {
+  name: 'end stopped',
+  text: `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE ${isOfThisDatabase} AND classid::bigint << 32 | objid::bigint
+        IN (hashtextextended('artseal leader', 0), hashtextextended('artseal fence', 0))
+      AND wait_event_type = 'Client' AND state_change < clock_timestamp() - interval '${stoppedAfterS} s'`,
 };
 
 const deleteGone = {

@@ -157,6 +157,7 @@ function createSteps(line: Line, parts: TransactionParts) {
       const admissions = batch.flatMap((request) => request.admission ?? []);
       const commands = batch.flatMap(({ effect }) => effect ?? []);
       const begun = [
+        ...instances.endStopped(),
         line.query('BEGIN'),
         line.query(keepSchema),
         ...(isFenced ? [line.query(takeFence)] : []),

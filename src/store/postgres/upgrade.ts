@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DatabaseError } from '../engine/failure.ts';
 import { readMigrations, whyTooNew } from '../engine/migrations.ts';
 import type { oldestVersion } from '../engine/schema.ts';
-import { goneAfterMs } from '../instance-commands.ts';
+import { goneAfterS } from '../instance-commands.ts';
 import { isRepeatable } from './postgres-errors.ts';
 
 /** The migrations that this version knows, in their order. Only tests change the list. */
@@ -96,7 +96,7 @@ async function refuseOldInstances(session: Session): Promise<void> {
     `SELECT format('%s (process %s)', facts ->> 'host', facts ->> 'processId') AS "where", facts ->> 'version' AS version,
         oldest_version.version AS oldest
       FROM instance JOIN oldest_version ON instance.schema < oldest_version.schema
-      WHERE seen_at > clock_timestamp() - ${goneAfterMs} * interval '1 ms' ORDER BY joined_at LIMIT 1`,
+      WHERE seen_at > clock_timestamp() - interval '${goneAfterS} s' ORDER BY joined_at LIMIT 1`,
   );
   const [old] = rows;
   if (old === undefined) return;
