@@ -35,7 +35,7 @@ export interface EvidenceLog {
   newestS(): number | undefined;
   /** The number of log events. */
   events(): number;
-  /** The number of the newest filing in the log; undefined if only the tables know it. */
+  /** The number of the newest filing in the log; undefined until it was compared with the tables. */
   newestFiling(): string | undefined;
   /** Keeps the leaves of a command that succeeded, to be written with others. */
   keep(): void;
@@ -148,8 +148,9 @@ export function createLog(tables: LogTables, incidents?: Incidents, isSandbox?: 
       newestFiling = newestKept;
     },
     readAgain: () => {
-      newestFiling = newestKept = undefined;
+      const isIndexed = index.scanned() === written.current().tree.size;
       written.readAgain();
+      newestFiling = newestKept = isIndexed && newestFiling ? index.newestFiling() : undefined;
     },
     write: () => {
       if (pending.length === 0) return;
@@ -167,9 +168,7 @@ export function createLog(tables: LogTables, incidents?: Incidents, isSandbox?: 
       newestKept = newestFiling;
     },
     committed: () => {
-      written.committed();
-      tree.committed();
-      index.committed();
+      for (const part of [written, tree, index]) part.committed();
     },
     rolledBack: () => {
       written.rolledBack();

@@ -1,4 +1,10 @@
-import { filingSequenceMax, retentionYears, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
+import {
+  filingNumber,
+  filingSequenceMax,
+  retentionYears,
+  sequenceOfFiling,
+  yearOfFiling,
+} from '../../domain/filing.ts';
 import { type LeafSpan, readLeafRanges } from '../../domain/leaf.ts';
 import type { Leaves } from './leaves.ts';
 import type { VerifiedTree } from './verified-tree.ts';
@@ -133,6 +139,8 @@ export function createLogIndex(
     },
     /** The last number of a year, 0 if it has none. */
     lastOf: (year: number): number => complete().years.get(year) ?? 0,
+    /** The newest filing; undefined if there is none. */
+    newestFiling: (): string | undefined => newestFiling(complete()),
     /** Whether a filing of that number was recorded. */
     hasFiling: (filingNo: string): boolean => {
       if (!filingForm.test(filingNo)) return false;
@@ -144,10 +152,7 @@ export function createLogIndex(
     /** The number of TRANSFER records of a filing. */
     transfersOf: (filingNo: string): number => complete().transfers.get(filingNo) ?? 0,
     /** The last skipped number of a year, 0 if none was skipped. */
-    skippedThrough: (year: number): number => {
-      const ofYear = complete().skipped.filter((each) => each.year === year);
-      return Math.max(0, ...ofYear.map(({ through }) => through));
-    },
+    skippedThrough: (year: number): number => skippedThrough(complete(), year),
     /**
      * The latest time that the leaf of an erased record can have, Unix seconds, if a log event says that its record was erased.
      * Undefined if none does.
@@ -204,6 +209,16 @@ function note(
   const count = transfers.get(number) ?? 0;
   transfers.set(number, count + 1);
   return () => void transfers.set(number, count);
+}
+
+function newestFiling({ years }: Contents): string | undefined {
+  const year = Math.max(...years.keys());
+  return years.size === 0 ? undefined : filingNumber(year, years.get(year) ?? 0);
+}
+
+function skippedThrough({ skipped }: Contents, year: number): number {
+  const ofYear = skipped.filter((each) => each.year === year);
+  return Math.max(0, ...ofYear.map(({ through }) => through));
 }
 
 /** The number of filings of a year between two numbers, without these. */

@@ -328,7 +328,7 @@ const usageOf = ({ callerId, month }: { readonly callerId: number; readonly mont
 
 const lockUsage = {
   name: 'lock usage',
-  text: `SELECT pg_advisory_xact_lock(hashtextextended('usage ' || caller_id || ' ' || month, 0))
+  text: `SELECT count(pg_advisory_xact_lock(hashtextextended('usage ' || caller_id || ' ' || month, 0)))
     FROM unnest($1::bigint[], $2::text[]) AS given (caller_id, month)`,
 };
 

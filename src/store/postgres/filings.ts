@@ -138,7 +138,8 @@ const selectTransfers = {
 
 const selectNumbers = {
   name: 'select numbers',
-  text: `SELECT (SELECT max(filing_no) FROM filing WHERE filing_no BETWEEN $1 AND $2) AS last,
+  // Planned for an empty table, max() would read all numbers of the year.
+  text: `SELECT (SELECT filing_no FROM filing WHERE filing_no BETWEEN $1 AND $2 ORDER BY filing_no DESC LIMIT 1) AS last,
     (SELECT max(through) FROM number_gap WHERE kind = 'FILING' AND year = $3) AS floor`,
 };
 

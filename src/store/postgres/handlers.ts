@@ -37,7 +37,7 @@ export function createHandlers(
   const filingReads = createFilingReads(queries);
   const insert: FilingTables['insert'] = (row) => {
     filings.tables.insert(row);
-    times.forget();
+    times.filed();
   };
   const shared = createSharedHandlers({
     database: forHandlers(queries),
@@ -88,26 +88,39 @@ function whenAllRead<T extends Functions<T>>(functions: T) {
   return Object.fromEntries(waiting);
 }
 
-/** Reads the trusted time and the lead of the business clock, once for as long as nothing is filed. */
+/**
+ * Reads the trusted time, once for as long as nothing is filed, and the lead of the business clock, once for as long as no command can
+ * change it.
+ */
 function createTimes(queries: Queries, flush: () => Promise<void>) {
-  let known: { readonly atS: number | undefined; readonly aheadS: number } | undefined;
+  let trusted: { readonly atS: number | undefined } | undefined;
+  let lead: number | undefined;
 
   async function select(): Promise<void> {
     await flush();
     const { rows } = await queries.query<{ atS: number | null; aheadS: number | null }>(selectTime);
-    known = { atS: rows[0]?.atS ?? undefined, aheadS: rows[0]?.aheadS ?? 0 };
+    trusted = { atS: rows[0]?.atS ?? undefined };
+    lead = rows[0]?.aheadS ?? 0;
   }
 
-  function read() {
-    if (known === undefined) throw new Needed('The trusted time', select);
-    return known;
-  }
+  const needed = () => new Needed('The trusted time', select);
 
   return {
-    read: (): number | undefined => read().atS,
-    aheadS: (): number => read().aheadS,
-    forget: (): void => {
-      known = undefined;
+    read: (): number | undefined => {
+      if (trusted === undefined) throw needed();
+      return trusted.atS;
+    },
+    aheadS: (): number => {
+      if (lead === undefined) throw needed();
+      return lead;
+    },
+    filed: (): void => {
+      trusted = undefined;
+    },
+    /** Forgets both, or takes the lead that was read. */
+    forget: (aheadS?: number): void => {
+      trusted = undefined;
+      lead = aheadS;
     },
   };
 }

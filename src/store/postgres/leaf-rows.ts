@@ -7,7 +7,7 @@ import { Needed } from './needed.ts';
 export type Queries = Pick<pg.ClientBase, 'query'>;
 
 /** Rows that one query reads, at most: those of two tiles, if each leaf has a row of its own. */
-const rowsPerQuery = 512;
+export const rowsPerQuery = 512;
 
 const selectRows = {
   name: 'leaf rows',
@@ -87,9 +87,6 @@ export function createLeafRows(queries: Queries) {
       for (const row of found.rows) remember(row);
       if (size % tileLeaves > 0) await read(size - (size % tileLeaves), tileLeaves);
     },
-    /** Reads rows from a leaf on, without remembering them. */
-    readFrom: async (index: number): Promise<readonly LeafRow[]> =>
-      (await queries.query<LeafRow>({ ...selectRows, values: [index, rowsPerQuery] })).rows,
     /** Adds rows that this transaction writes; the table then has so many leaves. */
     add: (added: readonly LeafRow[], leafCount: number): void => {
       for (const row of added) remember(row);

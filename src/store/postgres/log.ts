@@ -39,8 +39,8 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
     joinedSession: (): void => {
       isOtherSession = true;
     },
-    /** Reads the leaves after those that this process knows, and are committed or about to be. */
-    readNew: () => rows.readFrom(Math.max(0, log.tree.size() - (isOtherSession ? 1 : 0))),
+    /** The first leaf that a transaction has to read, as this process knows them once the COMMIT under way has ended. */
+    firstUnread: (): number => Math.max(0, log.tree.size() - (isOtherSession ? 1 : 0)),
     /**
      * Begins a transaction. The tables have so many leaves and log events; `added` are rows of leaves that other instances have
      * added. Throws RecordDamaged if the tables lack the newest leaf that this process knows: the database was put back to an

@@ -62,10 +62,9 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   }
 
   return {
-    /** Reads the newest events of other instances since the newest one that this process knows. */
-    readNew: async (): Promise<readonly NewestEvent[]> =>
-      (await queries.query<NewestEvent>({ ...selectNew, values: [position] })).rows,
-    /** Takes what was read. */
+    /** The position of the newest event that this process knows. */
+    position: (): number => position,
+    /** Takes the newest events of other instances since. */
     begin: (newest: readonly NewestEvent[]): void => {
       for (const { callerId, sequence, newestPosition } of newest) {
         const known = sequences.get(callerId);
@@ -117,7 +116,7 @@ const selectSequences = {
 };
 
 /** The newest of some events of a caller: those of filings of a year, or the others, which have the year 0. */
-interface NewestEvent {
+export interface NewestEvent {
   readonly callerId: number;
   readonly year: number;
   readonly count: number;
@@ -125,12 +124,11 @@ interface NewestEvent {
   readonly newestPosition: number;
 }
 
-const selectNew = {
-  name: 'new events',
-  text: `SELECT caller_id AS "callerId", CASE type WHEN 'filing.created' THEN substr(filing_no, 4, 4)::bigint ELSE 0 END AS year,
-      count(*), max(sequence) AS sequence, max(position) AS "newestPosition"
-    FROM event WHERE position > $1 GROUP BY 1, 2`,
-};
+/** Selects them from a position on. */
+export const newestEvents = (after: string): string => `
+  SELECT caller_id AS "callerId", CASE type WHEN 'filing.created' THEN substr(filing_no, 4, 4)::bigint ELSE 0 END AS year,
+    count(*), max(sequence) AS sequence, max(position) AS "newestPosition"
+  FROM event WHERE position > ${after} GROUP BY 1, 2`;
 
 async function readPosition(queries: Queries): Promise<number> {
   const { rows } = await queries.query<{ position: number }>(selectPosition);

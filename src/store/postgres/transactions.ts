@@ -1,13 +1,15 @@
 import { randomInt } from 'node:crypto';
 import type { Reply } from '../engine/failure.ts';
+import type { LeafRow } from '../engine/leaves.ts';
 import { measureTransactions, type Requests } from '../engine/requests.ts';
 import type { StoreRequest } from '../store.ts';
 import type { PostgresAdmission } from './admission.ts';
 import type { PostgresHandlers } from './handlers.ts';
 import type { Instances } from './instances.ts';
-import type { Queries } from './leaf-rows.ts';
+import { type Queries, rowsPerQuery } from './leaf-rows.ts';
 import { ConnectionLost, type Line } from './line.ts';
 import { all } from './needed.ts';
+import { type NewestEvent, newestEvents } from './outbox.ts';
 import { isMachineFault, rejectUnlessMachineFault } from './postgres-errors.ts';
 import { migrations } from './upgrade.ts';
 
@@ -29,13 +31,14 @@ interface Sizes {
   readonly audited: number;
   /** That of the oldest version that can use the database. */
   readonly oldestSchema: number;
+  /** The lead of the business clock. */
+  readonly aheadS: number;
+  /** As JSON: the newest events of other instances after those that this process knows, and null without one. */
+  readonly newEvents: string | null;
 }
 
-/** What other instances have added since the last transaction. */
-interface Added {
-  readonly leaves: Awaited<ReturnType<TransactionParts['log']['readNew']>>;
-  readonly events: Awaited<ReturnType<TransactionParts['outbox']['readNew']>>;
-}
+/** The sizes, beside each row of leaves after those that this process knows; null if there is none. */
+type Found = Sizes & (LeafRow | { readonly id: null });
 
 /** How a transaction runs. */
 interface Mode {
@@ -49,7 +52,7 @@ interface Begun {
   /** Its number, if it writes. */
   readonly id: number | undefined;
   /** Resolves when all that its requests need is read. */
-  readonly read: Promise<readonly [Sizes | undefined, Added]>;
+  readonly read: Promise<readonly Found[]>;
 }
 
 /** Runs transactions of several requests, and measures those that write. */
@@ -90,7 +93,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     try {
       const { id, read } = takeBegun(batch, mode);
       isFenced = mode.isFenced;
-      await open(...(await read));
+      await open(await read);
       const replies = await executeSome(batch);
       if (outbox.isWriting()) requireFence();
       const committing = commit(id);
@@ -131,7 +134,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
       await outbox.load();
       const { read } = begin([], { isWriting: false, isFenced: false });
       await all([read, line.query(mayPause)]);
-      await open(...(await read));
+      await open(await read);
       await log.load();
       await admission.load();
       await batches.load();
@@ -152,7 +155,6 @@ function createSteps(line: Line, parts: TransactionParts) {
     /** Begins a transaction, and reads what its requests need, in one round trip. */
     begin: (batch: readonly StoreRequest[], { isWriting, isFenced }: Mode): Begun => {
       filings.begin();
-      times.forget();
       admission.end();
       const admissions = batch.flatMap((request) => request.admission ?? []);
       const commands = batch.flatMap(({ effect }) => effect ?? []);
@@ -165,29 +167,28 @@ function createSteps(line: Line, parts: TransactionParts) {
       const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
       // The filings before the log, which then has their leaves.
       const read = [...admission.read(admissions), ...filings.read(commands)];
-      const sizes = line.query<Sizes>(selectSizes);
-      const leaves = log.readNew();
-      const events = outbox.readNew();
-      const sent = all([...begun, ...inserted, ...read, sizes, leaves, events, ...instances.sign()]);
-      return {
-        id,
-        read: sent.then(async () => [(await sizes).rows[0], { leaves: await leaves, events: await events }]),
-      };
+      // As this process knows them once the COMMIT under way has ended.
+      const values = [log.firstUnread(), rowsPerQuery, outbox.position()];
+      const found = line.query<Found>({ ...selectNew, values });
+      const sent = all([...begun, ...inserted, ...read, found, ...instances.sign()]);
+      return { id, read: sent.then(async () => (await found).rows) };
     },
     /** Opens a transaction that has begun, after the one before has ended. */
-    open: async (
-      sizes: Sizes = { leaves: 0, events: 0, audited: 0, oldestSchema: 0 },
-      added: Added,
-    ): Promise<void> => {
+    open: async (found: readonly Found[]): Promise<void> => {
+      const [sizes] = found;
+      if (sizes === undefined) throw new Error('PostgreSQL returned no row.');
       if (sizes.oldestSchema > migrations.length) {
         const tooOld = new ConnectionLost('the database was upgraded, and needs a later version of artseal');
         line.lose(tooOld);
         throw tooOld;
       }
+      const events: readonly NewestEvent[] = JSON.parse(sizes.newEvents ?? '[]');
       audited = sizes.audited;
-      outbox.begin(added.events);
-      for (const { callerId, year, count } of added.events) filings.counted(callerId, year, count);
-      await log.begin(sizes.leaves, sizes.events, added.leaves);
+      times.forget(sizes.aheadS);
+      outbox.begin(events);
+      for (const { callerId, year, count } of events) filings.counted(callerId, year, count);
+      const leaves = found.filter((row) => row.id !== null);
+      await log.begin(sizes.leaves, sizes.events, leaves);
     },
     /** Executes requests until their replies are long, and reads what their events need. */
     executeSome: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
@@ -267,10 +268,16 @@ export const takeFence = {
   text: `SELECT pg_advisory_xact_lock(hashtextextended('artseal fence', 0))`,
 };
 
-const selectSizes = {
-  name: 'select sizes',
+const selectNew = {
+  name: 'select new',
   text: `SELECT (SELECT coalesce(max(id) + 1, 0) FROM log_leaf) AS leaves,
     (SELECT coalesce(max(sequence), 0) FROM log_event) AS events,
     (SELECT coalesce(max(id), 0) FROM audit_entry) AS audited,
-    (SELECT schema FROM oldest_version WHERE id = 1) AS "oldestSchema"`,
+    (SELECT schema FROM oldest_version WHERE id = 1) AS "oldestSchema",
+    (SELECT clock_ahead_s FROM deployment) AS "aheadS",
+    (SELECT json_agg(newest) FROM (${newestEvents('$3')}) AS newest) AS "newEvents",
+    leaf.id, leaf.first, leaf.data, leaf.hashes
+  FROM (VALUES (1)) AS once LEFT JOIN (
+    SELECT id, first, data, hashes FROM log_leaf WHERE id >= $1 ORDER BY id LIMIT $2
+  ) AS leaf ON true ORDER BY leaf.id`,
 };
