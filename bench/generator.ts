@@ -27,7 +27,8 @@ export interface Preparation {
 
 /** Prepared requests to be sent. */
 export interface Sending {
-  readonly port: number;
+  /** The connections are opened to these in turn. */
+  readonly ports: readonly number[];
   /** The token of the credentials with which the requests were prepared. */
   readonly token: string;
   /** Connections that are kept open, each with one request in flight. */
@@ -71,14 +72,11 @@ export function startLoad() {
       await carryOut({ kind: 'prepare', ...preparation });
     },
     /** Sends the prepared requests to a listener, once to each server. */
-    send: async (
-      { name, ports, credentials, lastWords }: Server,
-      listener: ListenerName,
-      connections: number,
-    ) => {
-      const port = ports[listener];
-      if (port === undefined) throw new Error(`The server ${name} has no ${listener} listener.`);
-      const order = { kind: 'send', port, token: credentials.token, connections } as const;
+    send: async (server: Server, listener: ListenerName, connections: number) => {
+      const { name, credentials, second, lastWords } = server;
+      const ports = [server, second].flatMap((instance) => instance?.ports[listener] ?? []);
+      if (ports.length === 0) throw new Error(`The server ${name} has no ${listener} listener.`);
+      const order = { kind: 'send', ports, token: credentials.token, connections } as const;
       const { sent } = await carryOut(order).catch((error) => {
         throw new Error(`${error.message} (sending to the server ${name})\n${lastWords()}`);
       });

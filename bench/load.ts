@@ -174,9 +174,10 @@ function drive(connection: Connection, requests: readonly Buffer[], tally: Tally
   return promise;
 }
 
-async function sendAll({ port, token, connections }: Sending): Promise<Sent> {
+async function sendAll({ ports, token, connections }: Sending): Promise<Sent> {
   const requests = prepared.get(token) ?? [];
-  const opened = await Promise.all(Array.from({ length: connections }, () => open(port)));
+  const portsOf = Array.from({ length: connections }, (_, nth) => ports[nth % ports.length] ?? 0);
+  const opened = await Promise.all(portsOf.map(open));
   const latenciesMs = new Float64Array(requests.length);
   const tally: Tally = {
     taken: 0,

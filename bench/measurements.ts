@@ -42,6 +42,8 @@ const bounds: readonly Bound[] = [
   { to: 'sqlite', of: 'provenance', connections: 64, figure: 'requestsPerS', words: 'at least 0.60' },
   { to: 'sqlite', connections: 64, figure: 'p99Ms', words: 'at most 2.00' },
   { to: 'postgres', connections: 64, figure: 'p99Ms', words: 'at most 1.20' },
+  { to: 'one', of: 'filing', connections: 64, figure: 'requestsPerS', words: 'at least 0.95' },
+  { to: 'one', of: 'provenance', connections: 64, figure: 'requestsPerS', words: 'at least 1.00' },
   { to: 'sqlite', of: 'orders', connections: 1, figure: 'p50Ms', words: 'at most 10.00, aim 5.00' },
 ];
 
@@ -171,7 +173,7 @@ export function doubtLines(servers: readonly Rounds[]): string[] {
 /** The memory of a service, next to what is required. */
 export function memoryLine(name: string, filings: number, { now, peak }: ResidentMb): string {
   const mb = (value: number) => (Number.isNaN(value) ? 'unknown here' : `${Math.round(value)} MB`);
-  const max = name === 'postgres' ? postgresResidentMbMax : residentMbMax;
+  const max = ['postgres', 'two', 'one'].includes(name) ? postgresResidentMbMax : residentMbMax;
   return `Resident memory of ${name} with ${filings} filings: ${mb(now)} (required: below ${max} MB), at its highest ${mb(peak)}`;
 }
 

@@ -15,6 +15,8 @@ export interface PlannedSending {
 const defaultParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours'] as const;
 /** What is measured on PostgreSQL. */
 const postgresParts = ['filing', 'keyed', 'provenance', 'orders', 'snapshot'] as const;
+/** What is measured of two instances on PostgreSQL. */
+const twoParts = ['filing', 'keyed', 'provenance'] as const;
 type Part = (typeof defaultParts | typeof postgresParts)[number];
 
 const connectionsMax = 512;
@@ -34,11 +36,14 @@ export function readPlan(words: readonly string[]) {
       filings: { type: 'string' },
       old: { type: 'string' },
       postgres: { type: 'boolean', default: false },
+      two: { type: 'boolean', default: false },
+      standby: { type: 'boolean', default: false },
     },
   });
-  const { smoke, only, rounds, filings, old, postgres } = values;
+  const { smoke, only, rounds, filings, old, postgres, two, standby } = values;
   const requests = smoke ? smokeRequests : requestsOver;
-  const possible: readonly Part[] = postgres ? postgresParts : defaultParts;
+  const onPostgres: readonly Part[] = two ? twoParts : postgresParts;
+  const possible = postgres || two ? onPostgres : defaultParts;
   const parts = only === undefined ? possible : [onePart(only, possible)];
   return {
     workloads: workloads.filter((workload) => parts.includes(workload)),
@@ -59,7 +64,11 @@ export function readPlan(words: readonly string[]) {
     /** Filings in the service when its memory is read, at least. */
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */
-    postgres,
+    postgres: postgres || two,
+    /** Whether two instances are measured beside one. */
+    two,
+    /** Whether the commits of PostgreSQL wait for a standby. */
+    standby,
     /** Whether filings are measured while somebody has an old snapshot of the database. */
     oldSnapshot: parts.includes('snapshot'),
     /** The folder of another checkout, whose service is measured as well. */

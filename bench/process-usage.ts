@@ -28,6 +28,12 @@ export function cpuBetween(before: CpuTimes, after: CpuTimes): { totalS: number;
   };
 }
 
+/** The processor time of two processes. */
+export const sumOf = (one: CpuTimes, other: CpuTimes): CpuTimes => ({
+  totalS: one.totalS + other.totalS,
+  threadsS: new Map([...one.threadsS, ...other.threadsS]),
+});
+
 /** The resident memory of a process now and at its highest, in MB; NaN if the system does not report it. */
 export function residentMb(pid: number) {
   const status = read(`/proc/${pid}/status`);

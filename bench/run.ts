@@ -48,9 +48,10 @@ interface Bench {
 async function start(plan: Plan, dir: string): Promise<Bench> {
   const dirOf = (name: string) => join(dir, name);
   const starting: Promise<Server>[] = [
-    ...(plan.postgres ? [startOnPostgres('postgres', dirOf('postgres'))] : []),
-    startService(plan.postgres ? 'sqlite' : 'service', ownProject, dirOf('service')),
-    ...(plan.old === undefined ? [] : [startService('old', plan.old, dirOf('old'))]),
+    ...(plan.postgres
+      ? startAllOnPostgres(plan, dir)
+      : [startService('service', ownProject, dirOf('service'))]),
+    ...(plan.old === undefined || plan.postgres ? [] : [startService('old', plan.old, dirOf('old'))]),
   ];
   const services = await Promise.all(starting);
   const [{ credentials }] = services as [Server];
@@ -64,6 +65,18 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
   const others = await Promise.all(yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)));
   const filed = { year: new Date().getUTCFullYear(), last: plan.warmUp };
   return { services, others, load: startLoad(), filed, filings: new Map() };
+}
+
+/** Starts two instances and one, or the service on PostgreSQL and on SQLite, and that of an older checkout on PostgreSQL. */
+function startAllOnPostgres({ two, standby, old }: Plan, dir: string): Promise<Server>[] {
+  const start = (name: string, options = {}) =>
+    startOnPostgres(name, join(dir, name), { standby, ...options });
+  if (two) return [start('two', { two }), start('one')];
+  return [
+    start('postgres'),
+    startService('sqlite', ownProject, join(dir, 'sqlite')),
+    ...(old === undefined ? [] : [start('old', { projectDir: old })]),
+  ];
 }
 
 /** Does the plan and prints what it shows. */

@@ -5,16 +5,22 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import pg from 'pg';
 import { runtimeFlags } from '../src/packaging/runtime.ts';
+import { newKey } from '../test/support/master-keys.ts';
 import { openCluster } from '../test/support/postgres.ts';
 import { adopt, endChild } from './children.ts';
 import { type Credentials, issueCredentials, writeCredentials } from './credentials.ts';
-import { cpuTimes, residentMb } from './process-usage.ts';
+import { cpuTimes, residentMb, sumOf } from './process-usage.ts';
+import { startStandby } from './standby.ts';
 
 /** Signed calls go to the public listener, those of internal systems to the internal one. */
 export type ListenerName = 'public' | 'internal';
 
 /** A server that is measured. */
-export type Server = Awaited<ReturnType<typeof startProcess>> & { readonly credentials: Credentials };
+export type Server = Awaited<ReturnType<typeof startProcess>> & {
+  readonly credentials: Credentials;
+  /** A second instance, to which every other connection is opened. */
+  readonly second?: Server;
+};
 
 /** How long a server may take to start before it counts as hung, in milliseconds. */
 const startMs = 30_000;
@@ -24,8 +30,8 @@ export const ownProject: string = join(import.meta.dirname, '..');
 
 /**
  * Starts the service of a checkout as its `npm start` does, on a new data folder, and issues credentials through its
- * internal API. No other call is made, so the checkout may be older. With `credentials` it is started on a folder
- * that has them already; `settings` are further ones of its own.
+ * internal API. No other call is made, so the checkout may be older. With `credentials` its database has them already;
+ * `settings` are further ones of its own.
  */
 export async function startService(
   name: string,
@@ -36,7 +42,7 @@ export async function startService(
     settings = {},
   }: { credentials?: Credentials; settings?: Readonly<Record<string, string>> } = {},
 ): Promise<Server> {
-  if (credentials === undefined) mkdirSync(dataDir);
+  mkdirSync(dataDir, { recursive: true });
   const inherited = Object.entries(process.env).filter(([variable]) => !variable.startsWith('ARTSEAL_'));
   const started = await startProcess(name, {
     command: [process.execPath, ...startWords(projectDir)],
@@ -56,17 +62,47 @@ export async function startService(
   return { ...started, credentials: issued };
 }
 
-/** Starts the service of this checkout on a new PostgreSQL, which ends with this process. */
-export async function startOnPostgres(name: string, dataDir: string) {
-  const cluster = await openCluster({ fsync: true });
+/** How a service is started on PostgreSQL. */
+interface OnPostgres {
+  readonly projectDir?: string;
+  /** Whether each commit waits for a standby. */
+  readonly standby?: boolean;
+  /** Whether there are two instances. */
+  readonly two?: boolean;
+}
+
+/** Starts a service on a new PostgreSQL, which ends with this process. */
+export async function startOnPostgres(
+  name: string,
+  dataDir: string,
+  { projectDir = ownProject, standby = false, two = false }: OnPostgres = {},
+) {
+  const cluster = await openCluster({
+    fsync: true,
+    settings: standby ? { synchronous_standby_names: '*' } : {},
+  });
+  if (standby) await startStandby(cluster, `${dataDir}-standby`);
   const client = new pg.Client({ connectionString: cluster.url('postgres') });
   await client.connect();
   await client.query('CREATE DATABASE artseal');
   await client.end();
   const databaseUrl = cluster.url('artseal');
-  const settings = { ARTSEAL_DATABASE_URL: databaseUrl };
-  return { ...(await startService(name, ownProject, dataDir, { settings })), databaseUrl };
+  const settings = { ARTSEAL_DATABASE_URL: databaseUrl, ...(two && sharedSettings()) };
+  const first: Server = await startService(name, projectDir, dataDir, { settings });
+  if (!two) return { ...first, databaseUrl };
+  const { credentials } = first;
+  const second = await startService(name, projectDir, `${dataDir}-second`, { credentials, settings });
+  return { ...first, second, cpuTimes: () => sumOf(first.cpuTimes(), second.cpuTimes()), databaseUrl };
 }
+
+/** What instances need in common. The provider is never called. */
+const sharedSettings = () => ({
+  ARTSEAL_MASTER_KEY: newKey('k1'),
+  ARTSEAL_PAYMENT_PROVIDER: 'stripe',
+  ARTSEAL_STRIPE_API_KEY: 'sk_test_bench',
+  ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_bench',
+  ARTSEAL_STRIPE_URL: 'http://127.0.0.1:9',
+});
 
 /** The arguments of `node` in `npm start` of a checkout. */
 function startWords(projectDir: string): string[] {

@@ -74,6 +74,16 @@ test('a smoke run compares the service on PostgreSQL with the one on SQLite', {
   assert.match(stdout, /old snapshot : postgres/);
 });
 
+test('a smoke run compares two instances with one, also with a synchronous standby', {
+  skip: skipUnlessPostgres(),
+}, async (t) => {
+  for (const more of [[], ['--standby', '--only', 'filing']]) {
+    const { code, stdout, stderr } = await bench(t, '--smoke', '--two', '--connections', '64', ...more);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    assert.equal(stdout.match(/two : one +requests\/s +\d/g)?.length, more.length === 0 ? 3 : 1);
+  }
+});
+
 test('a server that does not start ends the bench with exit code 1', async (t) => {
   const broken = temporaryFolder(t);
   writeFileSync(join(broken, 'package.json'), '{"scripts":{"start":"node nothing.ts"}}');
