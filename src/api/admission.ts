@@ -40,7 +40,7 @@ const toleranceMs = 1e-6;
 /**
  * GCRA, the generic cell rate algorithm: a caller may send a burst of N calls and then one every 1/N s. It stores one number
  * per caller, the theoretical arrival time: when the full burst is available again. The returned function takes one call of a
- * caller; a rejected call uses nothing up. With `merge`, the rates are those of all instances.
+ * caller; a rejected call uses nothing up. With `merge`, a call at one instance counts at all.
  */
 export function createRateLimit(clock: Pick<Clock, 'monotonicMs' | 'after'>, merge?: MergeRates) {
   const arrivals = new Map<number, number>();

@@ -1,16 +1,17 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Command, Result } from '../store/store.ts';
 
-/** Runs the command by which the instances of a deployment share the rates of callers. */
+/** Runs the command by which instances share the rates of callers. */
 export type MergeRates = (command: Command<'MergeRates'>) => Promise<Result<'MergeRates'>>;
 
 /** How long an instance collects allowed calls before it reports them, in milliseconds. */
 const collectMs = 200;
 
 /**
- * Shares the rates of callers with other instances. What this one allows is reported 200 ms later, and `arrivals` then has what all
- * have allowed. So a caller that turns to another instance may have a further burst there, but it counts against later calls. What
- * could not be reported counts here alone. The returned function takes the interval of each allowed call and the time of the call.
+ * Shares the rates of callers with other instances. An allowed call is reported 200 ms later. The response sets `arrivals` to what
+ * all instances have allowed. So a caller that turns to another instance may send a further burst there, which counts against its
+ * later calls. If a report fails, its calls count at this instance only. The returned function takes the interval of each allowed call
+ * and the time of the call.
  */
 export function shareRates(
   { monotonicMs, after }: Pick<Clock, 'monotonicMs' | 'after'>,

@@ -48,7 +48,7 @@ export const upgrade: Command = {
   details: [
     '--check         only says what an upgrade would do. Exit code 3 if there is something to do, 0 if not.',
     '--without-copy  makes no copy of the database. Use it only if you have a backup. On PostgreSQL there is no copy: have a backup.',
-    'On SQLite, stop the server first.',
+    'On SQLite, stop the server first. On PostgreSQL, instances may serve meanwhile.',
   ],
   run: async (words, terminal) => {
     const isCheck = words.has('check');

@@ -78,10 +78,10 @@ export const sandbox: CommandGroup = {
 /** `artseal instances` */
 export const instances: Command = {
   usage: 'instances [--json]',
-  summary: 'show the processes that serve the database together',
+  summary: 'show the instances that serve the database',
   details: [
     'Shows host, process, version and start of each instance, and which one leads: it signs the evidence log, sends webhooks and',
-    'recovers orders. One that ended without stopping in order is shown as gone for an hour.',
+    'recovers orders. One that crashed or lost the database is shown as GONE for an hour.',
   ],
   ...calls(async ({ client, show }) => {
     const { instances } = await client(MaintenanceService).listInstances({});

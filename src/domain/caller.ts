@@ -28,8 +28,8 @@ export function rejectRevoked(status: KeyStatus): void {
 }
 
 /**
- * Rotates a key at `nowS`: it ends at `endsAtS`, or at its earlier end. All are Unix seconds. If that is now, it is revoked, so that no
- * server accepts it whose clock is behind. The new key has the same status, so a suspended platform stays suspended. Throws
+ * Rotates a key at `nowS`: it ends at `endsAtS`, or at its earlier end. All are Unix seconds. If that is now, it is revoked, so that an
+ * instance whose clock is late rejects it too. The new key has the same status, so a suspended platform stays suspended. Throws
  * VALIDATION_FAILED for a revoked key.
  */
 export function rotate(old: { status: KeyStatus; expiresAtS: number | null }, nowS: number, endsAtS: number) {

@@ -17,7 +17,7 @@ export interface BusinessClock extends Clock {
   aheadMs(): number;
   /** Sets it ahead by so many seconds, unless it is as far ahead already. */
   setAhead(seconds: number): void;
-  /** Calls back each time that it was set further ahead, at which much may come due. */
+  /** Calls back each time that it was set further ahead, since orders and deliveries may be due then. */
   onAdvance(listener: () => void): void;
 }
 

@@ -30,17 +30,17 @@ export interface ClockReading {
 
 const dayS = 86_400;
 /**
- * How far the clock may be before the newest record, in seconds: the record that it dates then has the time of that one. Servers on one
- * database have clocks of their own, which NTP keeps closer than this.
+ * How far the clock may be before the newest record, in seconds. A new record then has the time of the newest one. Each instance has
+ * its own clock, and NTP keeps these clocks closer than this.
  */
 export const behindMaxS = 5;
-/** How far the clock may be set while the process runs, and how far it may be from the one that an operator accepts, in seconds. */
+/** How far the clock may be set while the process runs, and how far from a clock that an operator accepts, in seconds. */
 export const setMaxS = dayS;
 /** How far it may be ahead of the newest filing: a registry that is idle for longer asks an operator once. */
 const aheadMaxS = 366 * dayS;
 /**
- * How far the clock of the database server may be from that of a server, in milliseconds. Two servers that are both this near to it
- * differ by less than `behindMaxS`.
+ * How far the clock of an instance may be from that of the database server, in milliseconds. Two instances that are both this near to
+ * it differ by less than `behindMaxS`.
  */
 const apartMaxMs = 2_000;
 /** The longest Retry-After, in seconds: an operator may have fixed the clock by then. */
@@ -90,13 +90,13 @@ export function durationText(seconds: number): string {
   return days < 2 ? `${seconds} s` : `${seconds} s (${days} days)`;
 }
 
-/** Says how far the clock of the database server is ahead of that of this machine; undefined if it is near enough. */
+/** The warning about a database server whose clock is so far ahead of that of this machine; undefined if it is near enough. */
 export function clocksApartText(aheadMs: number): string | undefined {
   if (Math.abs(aheadMs) <= apartMaxMs) return undefined;
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   const which = aheadMs > 0 ? 'ahead of' : 'behind';
   return (
-    `the clock of PostgreSQL is ${seconds} s ${which} that of this machine: have NTP keep both, for servers whose clocks ` +
+    `the clock of PostgreSQL is ${seconds} s ${which} that of this machine: have NTP keep both, because instances whose clocks ` +
     `differ by more than ${behindMaxS} s reject filings`
   );
 }

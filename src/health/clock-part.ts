@@ -75,8 +75,8 @@ const checkEveryMs = 1_000;
 /**
  * Watches whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. Checks once
  * a second; resolves after the first check. Logs an error when filings begin to be rejected, and a line when they are accepted
- * again. A clock that an operator accepts is trusted from then on, also at other servers whose clock is within a day of it. Sets
- * the business clock ahead as far as another server has advanced it. Warns while the clock is far from that of the database server.
+ * again. A clock that an operator accepts is trusted from then on, also at other instances whose clock is within a day of it. Sets
+ * the business clock ahead as far as another instance has advanced it. Warns while the clock is far from that of the database server.
  */
 export async function watchFilingClock({ execute, clock, businessClock, log }: FilingClockParts) {
   const lead = () => clock.nowMs() - clock.monotonicMs();
@@ -93,18 +93,18 @@ export async function watchFilingClock({ execute, clock, businessClock, log }: F
     const state = await execute({ kind: 'ReadLogClock' });
     reportApart(state.databaseMs, sentMs);
     businessClock.setAhead(state.aheadS);
-    // Read after the store, so that this process has dated nothing later.
+    // Read after the store, so that this instance has dated nothing later.
     const nowS = Math.floor(clock.nowMs() / 1_000);
     const { sequence: last, timeS: acceptedS } = state.accepted ?? { sequence: 0, timeS: nowS };
     const isNew = accepted !== undefined && last > accepted;
-    // An accepted clock of another server says nothing about this one.
+    // The accepted clock of another instance does not vouch for this one.
     if (isNew && Math.abs(nowS - acceptedS) <= setMaxS) trustedLeadMs = lead();
     accepted = last;
     const { newestS, datedS } = state;
     report(findClockFault({ nowS, newestS, datedS, setByS: setByS() }), nowS);
   }
 
-  /** Reports what is certain however long the store took. */
+  /** Reports the least difference that the clocks can have, however long the store took. */
   function reportApart(databaseMs: number | undefined, sentMs: number): void {
     if (databaseMs === undefined) return;
     const aheadMs = Math.max(databaseMs - clock.nowMs(), Math.min(databaseMs - sentMs, 0));

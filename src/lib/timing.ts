@@ -59,12 +59,12 @@ export function every(
   };
 }
 
-/** How often a process that does not lead checks whether it does, in milliseconds. */
+/** How often an instance that does not lead checks whether it does, in milliseconds. */
 const leadCheckMs = 1_000;
 
 /**
- * Like `every`, for work that one of several processes does: runs `work` while `leads()` is true. While it is false, it runs
- * `follow` at least once a second, so that the work begins soon after the process leads.
+ * Like `every`, for background work that only the instance that leads does. Runs `work` while `leads()` is true. Otherwise runs
+ * `follow` at least once a second, so that the work begins soon after the instance leads.
  */
 export function everyWhileLeading(
   clock: Parameters<typeof every>[0],

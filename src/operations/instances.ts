@@ -7,8 +7,8 @@ import type { Instance } from '../store/instance-commands.ts';
 import type { Execute } from '../store/store.ts';
 
 /**
- * Enters this process among those that serve the database, or changes its master keys there. Throws ConfigError if it cannot work
- * beside one of them.
+ * Enters this instance in the list of those that serve the database, or changes its master keys there. Throws ConfigError if its
+ * settings do not fit those of another one.
  */
 export async function joinInstances(
   config: Config,
@@ -28,7 +28,7 @@ export async function joinInstances(
     if (!provider.movesMoney)
       refuse(
         settings.provider,
-        `must not be ${facts.provider}: it keeps its orders in a file, and ${other.host} serves too`,
+        `must not be ${facts.provider}, which keeps its orders in a file, beside the instance on ${other.host}`,
       );
     if (other.origin !== origin) refuse(settings.logOrigin, `must be ${other.origin ?? 'unset'}, ${where}`);
     if (other.timeZone !== timeZone) refuse(settings.timeZone, `must be ${other.timeZone}, ${where}`);
@@ -36,14 +36,14 @@ export async function joinInstances(
     if (unknown !== undefined)
       refuse(
         settings.masterKeyFile,
-        `must have the master key ${unknown.split(' ')[0]} at this instance and at the one on ${other.host} (process ` +
-          `${other.processId}) before one of them encrypts with it`,
+        `must have the master key ${unknown.split(' ')[0]} here and at the instance on ${other.host} (process ` +
+          `${other.processId}) before one of the two encrypts with it`,
       );
   }
 }
 
 type Keys = Pick<Instance['facts'], 'masterKeys'>;
 
-/** The master key that one encrypts with, if the other one does not have it. */
+/** The master key that the first instance encrypts with, if the second one does not have it. */
 const missingKey = ({ masterKeys: [first] }: Keys, { masterKeys }: Keys): string | undefined =>
   first === undefined || masterKeys.includes(first) ? undefined : first;

@@ -75,7 +75,7 @@ export interface RegistryOptions {
   readonly clock?: Clock | undefined;
   /** Whether the store works in this thread; true by default. */
   readonly isStoreInThisThread?: boolean | undefined;
-  /** Whether other processes may serve the same database; false by default. */
+  /** Whether it is opened by an instance, beside which others may serve the database; false by default. */
   readonly isForServing?: boolean;
   /** Whether it is opened although there may be secrets that no master key opens. */
   readonly isMasterKeyLost?: boolean;

@@ -1,12 +1,12 @@
-/** Commands of the processes that serve a database together. An engine that one process uses at a time has no others. */
+/** Commands of the instances that serve a database together. On SQLite there is one at a time. */
 export interface InstanceCommands {
-  /** Enters this process, or changes what it says of itself. Returns the others that serve. */
+  /** Enters this instance, or changes its facts. Returns the others that serve. */
   JoinInstances(command: { readonly facts: InstanceFacts }): readonly Instance[];
-  /** The processes that serve, or did so in the last hour and did not stop in order; the oldest first. */
+  /** Lists the instances that serve, and those of the last hour that crashed or lost the database; the oldest first. */
   ListInstances(): readonly Instance[];
   /**
-   * Adds what an instance has allowed in the period that started `periodMs` ago, each caller once, and returns what all have allowed
-   * these callers. Returns nothing on an engine that one process uses at a time. May be lost in a crash of the database.
+   * Adds what this instance has allowed in the period that started `periodMs` ago, with each caller once. Returns what all instances
+   * have allowed these callers; nothing on SQLite. A crash of the database may lose the sums.
    */
   MergeRates(command: {
     readonly periodMs: number;
@@ -28,7 +28,7 @@ export interface MergedRate {
   readonly arrivalMs: number;
 }
 
-/** What a process says of itself. */
+/** What an instance reports about itself. */
 export interface InstanceFacts {
   readonly host: string;
   readonly processId: number;
@@ -38,25 +38,25 @@ export interface InstanceFacts {
   readonly sinceS: number;
   /** The name of the payment provider. */
   readonly provider: string;
-  /** The name of the evidence log, as set. */
+  /** The name of the evidence log that its settings have. */
   readonly origin?: string | undefined;
-  /** Of the business calendar. */
+  /** The business time zone. */
   readonly timeZone: string;
-  /** The names of the master keys that it has. The first one encrypts. */
+  /** Name and fingerprint of each of its master keys. The first one encrypts. */
   readonly masterKeys: readonly string[];
 }
 
-/** A process that serves a database, or did so. */
+/** An instance that serves a database, or did so. */
 export interface Instance {
   readonly facts: InstanceFacts;
-  /** How long ago it was there last, in milliseconds. */
+  /** How long ago it last reported, in milliseconds. It does so once a second. */
   readonly unseenMs: number;
-  /** Whether it is gone: it has no session with the database, or was not there for ten seconds. */
+  /** Whether it is gone: it has no session with the database, or has not reported for `goneAfterS`. */
   readonly isGone: boolean;
   readonly isLeading: boolean;
-  /** Whether it is this process. */
+  /** Whether it is this one. */
   readonly isOwn: boolean;
 }
 
-/** An instance that was not there for so many seconds is gone. */
+/** An instance that has not reported for so many seconds is gone. */
 export const goneAfterS = 10;

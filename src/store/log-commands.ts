@@ -32,8 +32,8 @@ export interface LogCommands {
   /** Retires a key and erases its seed, with a leaf KEY_RETIRED. Does nothing if it is retired already. */
   EndLogKey(command: { readonly vkey: string; readonly atS: number }): undefined;
   /**
-   * Keeps a checkpoint and deletes all others without a time stamp. Returns whether it is the newest one: one under an earlier name
-   * is not kept, nor one that has fewer leaves than the kept one, or the same leaves and another note.
+   * Keeps a checkpoint and deletes all others without a time stamp. Returns false and changes nothing if it has an earlier name of the
+   * log, has fewer leaves than the kept one, or has as many leaves and another note.
    */
   KeepCheckpoint(command: KeptCheckpoint): boolean;
   /** Keeps a checkpoint with its time stamp for good. */

@@ -83,16 +83,16 @@ export interface CaseSelection {
  * The instructions to the provider and their results. The state of an order changes only by compare-and-swap. The same
  * transaction ends the instructions, appends to the history and, for RELEASED, adds the TRANSFER record.
  *
- * An instruction is under way from its RecordSent until its response is recorded, or until another process takes it after
- * `lookUpAtMs`. Meanwhile notifications do not make its order due, and only the process that sent it can change that time.
+ * An instruction is under way from its RecordSent until its response is recorded, or until another instance takes it after
+ * `lookUpAtMs`. Meanwhile notifications do not make its order due, and only the instance that sent it can change that time.
  */
 export interface ReconciliationCommands {
   /** Returns an instruction and its order in their current state. */
   FindInstruction(command: { readonly instructionId: string }): Instruction | undefined;
   /**
-   * Records that the caller of this command is about to send an instruction, and returns true. Without a response the order is due
-   * at `lookUpAtMs`. Returns false and changes nothing if the instruction has left `status`, its order needs a review, or another
-   * process has taken it since: a SENT one is taken only at `expectedLookUpAtMs`.
+   * Records that this instance is about to send an instruction, and returns true. Without a response the order is due at
+   * `lookUpAtMs`. Returns false and changes nothing if the instruction has left `status`, if its order needs a review, or if the
+   * instruction is SENT and the order is not due at `expectedLookUpAtMs`: then another instance has taken it.
    */
   RecordSent(command: {
     readonly instructionId: string;
@@ -102,8 +102,8 @@ export interface ReconciliationCommands {
   }): boolean;
   /**
    * Records that the provider did not respond, and returns true. The order is due at `lookUpAtMs`, or at `nowMs` if it has had more
-   * than `notificationCount` notifications. Returns false and changes nothing if an instruction is under way that was not at
-   * `expectedLookUpAtMs`.
+   * than `notificationCount` notifications. Returns false and changes nothing if an instruction is under way and the order is not
+   * due at `expectedLookUpAtMs`.
    */
   RecordUnanswered(command: {
     readonly escrowId: string;
@@ -114,7 +114,7 @@ export interface ReconciliationCommands {
   }): boolean;
   /**
    * Applies an update and returns the new case. Returns undefined and changes nothing if the order has left `from`, would become
-   * FROZEN although it was cancelled, needs a review and is not RELEASED, or has an instruction under way that was not at
+   * FROZEN although it was cancelled, needs a review and is not RELEASED, or has an instruction under way and is not due at
    * `expectedLookUpAtMs`.
    */
   UpdateOrder(command: { readonly update: OrderUpdate; readonly at: BusinessTime }): EscrowCase | undefined;

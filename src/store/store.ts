@@ -61,7 +61,7 @@ export interface Store {
   onStorageError(listener: () => void): () => void;
   /** Calls back after each transaction that wrote events. Returns the function that unsubscribes. */
   onEvents(listener: EventListener): () => void;
-  /** The processes that serve the database, of which this is one; undefined for an engine that one process uses at a time. */
+  /** The instances that serve the database, of which this is one; undefined on SQLite, which one process uses at a time. */
   readonly instances?: Instances | undefined;
   /** The number of requests that have been submitted and not resolved. */
   requestsInFlight(): number;
@@ -73,16 +73,16 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The processes that serve a database together. */
+/** The instances that serve a database together. */
 export interface Instances {
   /**
-   * Whether this one does the background work of all: signs the log, sends webhooks, recovers orders. At most one does, which has
-   * joined. Another one takes over when it is gone, also while its work is under way.
+   * Whether this one leads: it does the background work of all, which is to sign the log, send webhooks and recover orders. Only an
+   * instance that has joined can lead. Another one may take over at any moment, also while work of this one is under way.
    */
   isLeading(): boolean;
 }
 
-/** Whether this process does the background work of its deployment. */
+/** Whether this process does the background work of its deployment. Always true on SQLite. */
 export const leads = ({ instances }: Pick<Store, 'instances'>): boolean => instances?.isLeading() ?? true;
 
 /** The schema versions before and after an upgrade. */

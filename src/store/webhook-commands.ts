@@ -244,8 +244,9 @@ export interface WebhookCommands {
     readonly underWay: readonly number[];
   }): WebhookWork;
   /**
-   * Records the results of attempts; idempotent. A failed attempt changes nothing after a later one. When a delivery ends, the next one of its resource becomes due. An endpoint
-   * whose attempts have all failed for `failingMaxS` is disabled, with an event. Results for a deleted endpoint are ignored.
+   * Records the results of attempts; idempotent. A failed attempt changes nothing if a later one was recorded. When a delivery ends,
+   * the next one of its resource becomes due. An endpoint whose attempts have all failed for `failingMaxS` is disabled, with an event.
+   * Results for a deleted endpoint are ignored.
    * Also deletes some deliveries whose events have expired.
    */
   RecordAttempts(command: { readonly outcomes: readonly DeliveryResult[] }): RecordedAttempts;

@@ -43,7 +43,7 @@ export const ListInstancesResponseSchema: GenMessage<ListInstancesResponse> = /*
   messageDesc(file_artseal_v1_maintenance, 1);
 
 /**
- * A process that serves, or did so.
+ * A server process of Artseal that serves the database, or did so.
  *
  * @generated from message artseal.v1.ListInstancesResponse.Instance
  */
@@ -73,28 +73,28 @@ export type ListInstancesResponse_Instance = Message<"artseal.v1.ListInstancesRe
   since: string;
 
   /**
-   * How many seconds ago it was there last. It says so once a second.
+   * How many seconds ago it last reported to the database. It does so once a second.
    *
    * @generated from field: int32 seen_seconds_ago = 5;
    */
   seenSecondsAgo: number;
 
   /**
-   * Whether it is gone: it has no session with the database, or was not there for ten seconds.
+   * Whether it is gone: it has no session with the database, or has not reported for ten seconds.
    *
    * @generated from field: bool is_gone = 6;
    */
   isGone: boolean;
 
   /**
-   * Whether it does the background work of all: signs the evidence log, sends webhooks, recovers orders.
+   * Whether it leads: it does the background work of all, which is to sign the evidence log, send webhooks and recover orders.
    *
    * @generated from field: bool is_leading = 7;
    */
   isLeading: boolean;
 
   /**
-   * Whether it answered this call.
+   * Whether it handles this call.
    *
    * @generated from field: bool is_this = 8;
    */
@@ -1141,8 +1141,8 @@ export const MaintenanceService: GenService<{
     output: typeof ReloadResponseSchema;
   },
   /**
-   * Lists the processes that serve the database together, the oldest first, and those of the last hour that ended without stopping in
-   * order. One process serves a database on SQLite. Empty if none serves.
+   * Lists the instances that serve the database, the oldest first, and those of the last hour that crashed or lost the database. On
+   * SQLite there is one at most. Empty if none serves.
    *
    * @generated from rpc artseal.v1.MaintenanceService.ListInstances
    */

@@ -74,7 +74,7 @@ export interface ProcessParts {
   readonly keyRing: KeyRing;
   /** ISO 4217 code of all amounts and prices. */
   readonly currency: string;
-  /** Whether the evidence log was rolled back, by its file or a witness. Filings are rejected then. */
+  /** Whether the checkpoint file or a witness shows that the evidence log was rolled back. Filings are rejected then. */
   readonly isRolledBack: () => boolean;
   /** The rules of provider ids; undefined if parties need no registration. */
   readonly partyRules: PartyRules | undefined;

@@ -25,7 +25,7 @@ export const sendingLimits = {
   claimPauseMs: 100,
   /** The longest timer: deliveries are due by the wall clock, which the operator may set. */
   timerMaxMs: 60_000,
-  /** How often all endpoints are listed, and how often if other processes may change them. */
+  /** How often all endpoints are listed. The second one counts if other instances may change them. */
   listEveryMs: 5_000,
   listSharedEveryMs: 500,
   /** How long results are collected before they are recorded, and how many one store request records. */

@@ -26,7 +26,7 @@ import { createStoreBackoff, createThrottle, type StoreBackoff } from './throttl
 interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];
-  /** Whether this process sends, of several that serve the store. */
+  /** Whether this instance sends. Of several, only the one that leads does. */
   readonly leads: () => boolean;
   /** How many requests the store has accepted and not completed. */
   readonly requestsInFlight: () => number;
@@ -44,7 +44,7 @@ interface SenderDependencies {
  * Sends events to the endpoints of their callers: each event at least once, the events of one resource in their order, with
  * retries. Deliveries are in the store; a bounded number of them is in memory. Each endpoint has a next step, a request or a
  * claim of due deliveries. Both have limits, so an endpoint waits until `#run` starts its step. Sends nothing until `start`, nor
- * while another process leads.
+ * while another instance leads.
  */
 export class Sender {
   readonly #dependencies: SenderDependencies;
@@ -54,7 +54,7 @@ export class Sender {
   readonly #throttle: ReturnType<typeof createThrottle>;
   readonly #store: StoreBackoff;
   readonly #results: ReturnType<typeof createDeliveryResults>;
-  /** Lists all endpoints again and again: a listing may have failed, or another process may have changed one. */
+  /** Lists all endpoints again and again: a listing may have failed, or another instance may have changed one. */
   readonly #listing: Repetition;
   readonly #counts = { delivered: 0, failed: 0, disabled: 0 };
   /** Endpoints that need a claim, in the order in which they requested it. */
@@ -140,7 +140,7 @@ export class Sender {
     this.#run();
   }
 
-  /** Drops what is claimed and not started: another process sends it. */
+  /** Drops the deliveries that are claimed and not started: another instance sends them. */
   #forget(): void {
     for (const queue of [...this.#queues.all()]) this.#remove(queue);
   }

@@ -46,14 +46,14 @@ export interface Published {
   readonly file: CheckpointFile;
   /** The checkpoint that this process published last. */
   readonly last: PublishedCheckpoint | undefined;
-  /** Whether several processes publish the log, each with a file of its own. */
+  /** Whether several instances publish the log, each with a file of its own. */
   readonly isShared: boolean;
 }
 
 /**
  * Returns the newest published checkpoint; undefined if nothing was published. The file holds it, or the database if the log is
  * shared. It checks that the checkpoint is of this log, signed by one of its keys, no older than those that the database and this
- * process know, and that the tree of the database begins with it. Throws EvidenceLogError. The cost does not depend on the size of
+ * instance know, and that the tree of the database begins with it. Throws EvidenceLogError. The cost does not depend on the size of
  * the tree.
  */
 export async function readAgreed(published: Published): Promise<PublishedCheckpoint | undefined> {
@@ -65,13 +65,13 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
 /** The newest published checkpoint, and where it was found. */
 export interface Newest {
   readonly checkpoint: PublishedCheckpoint;
-  /** The one in the file of this process. */
+  /** The one in the file of this instance. */
   readonly inFile: PublishedCheckpoint | undefined;
-  /** For the operator, up to its number of leaves. */
+  /** The start of a message for the operator, which ends with its number of leaves. */
   readonly found: string;
 }
 
-/** Reads what `readAgreed` returns, without a comparison with the tree of the database. */
+/** Like `readAgreed`, but does not compare the checkpoint with the tree of the database. */
 export async function readNewest(published: Published): Promise<Newest | undefined> {
   const { file } = published;
   const written = await file.read();
@@ -116,8 +116,8 @@ function readKept({ newest }: LogState): Checkpoint | undefined {
 }
 
 /**
- * Reads the checkpoint in the database if a process may have published it that has another file. One that comes from a backup is
- * none: a newer one may have been published. Throws EvidenceLogError if no key of the log signed it.
+ * Reads the checkpoint in the database if another instance may have published it. Ignores one that comes from a backup, since a newer
+ * one may have been published. Throws EvidenceLogError if no key of the log signed it.
  */
 function readAdopted({ state, last, isShared }: Published): PublishedCheckpoint | undefined {
   const { newest, restoredAtS, keys } = state;
@@ -166,7 +166,7 @@ async function checkTree(execute: ReadTree, { size, root }: PublishedCheckpoint)
   );
 }
 
-/** Whether a note is of the log that this log was forked from. If only one process publishes, it is the last one of that log. */
+/** Whether a note is of a log that this log was forked from. If only one instance publishes, only the last note of that log counts. */
 function isOfEarlierLog(note: string, { state, last, isShared }: Published): boolean {
   const { origin, names, forkedAfter, newest } = state;
   if (forkedAfter === undefined) return false;

@@ -23,7 +23,7 @@ export type Publication = Pick<Signer, 'current' | 'covering' | 'verifierKeys'>;
 
 interface SignerDependencies {
   readonly execute: Execute;
-  /** Those of the store. */
+  /** As `Store.instances`. */
   readonly instances?: Store['instances'];
   readonly keyRing: KeyRing;
   /** The name of the log, as set. */
@@ -53,7 +53,7 @@ export function createSigner(dependencies: SignerDependencies) {
   let failures = 0;
   let leaves: number | undefined;
 
-  /** Publishes what another instance published, and then the tree if it grew and this instance leads. */
+  /** Publishes the newest checkpoint of other instances. Then, if this instance leads and the tree grew, signs and publishes that. */
   async function publish(): Promise<void> {
     const state = await readState();
     const isOutdated = checkpoints.isOutdated(state);
@@ -149,13 +149,13 @@ function faultOf(error: unknown): { readonly reason: string; readonly kind: stri
   return { reason, kind: error instanceof EvidenceLogError ? error.kind : reason };
 }
 
-/** The published checkpoints: in the database, in the file of this instance, and in its memory, where callers see them. */
+/** The published checkpoints: in the database, in the file of this instance, and in its memory, from which callers get them. */
 function createCheckpoints({ execute, instances, file, clock }: SignerDependencies, nowS: () => number) {
   const isShared = instances !== undefined;
   const newest = createNewest(clock);
   let publishedAtS: number | undefined;
 
-  /** The one that this process published last; undefined if the log was forked since. */
+  /** The one that this instance published last; undefined if the log was forked since. */
   function last({ origin }: LogState): PublishedCheckpoint | undefined {
     const checkpoint = newest.checkpoint();
     return checkpoint?.origin === origin ? checkpoint : undefined;
@@ -173,7 +173,7 @@ function createCheckpoints({ execute, instances, file, clock }: SignerDependenci
     covering: newest.covering,
     publishedAtS: () => publishedAtS,
     last,
-    /** Whether the database keeps another one than this process published. */
+    /** Whether the checkpoint in the database is not the one that this instance published last. */
     isOutdated: (state: LogState): boolean => isShared && state.newest?.note !== last(state)?.note,
     /** Publishes the newest one of all instances. Returns it; undefined if there is none. Throws EvidenceLogError. */
     publishNewest: async (state: LogState): Promise<PublishedCheckpoint | undefined> => {
@@ -182,14 +182,14 @@ function createCheckpoints({ execute, instances, file, clock }: SignerDependenci
       publishedAtS = state.newest?.publishedAtS;
       if (found === undefined) return undefined;
       const { checkpoint, inFile } = found;
-      // Also if the tree in the database is smaller: then no instance may sign.
+      // Also if the tree in the database is smaller: other instances then see that they must not sign.
       if (isShared && checkpoint.note !== state.newest?.note) await keep(checkpoint);
       await checkDatabase(published, found);
       if (checkpoint.note !== inFile?.note) await file.write(checkpoint.note);
       if (checkpoint !== published.last) newest.publish(checkpoint);
       return checkpoint;
     },
-    /** Publishes a new one. Returns whether it did: not if another instance published one of as many leaves or more. */
+    /** Publishes a new one. Returns false if another instance has published one with as many leaves or more. */
     publish: async (checkpoint: PublishedCheckpoint): Promise<boolean> => {
       await file.write(checkpoint.note);
       if (!(await keep(checkpoint))) return false;

@@ -60,7 +60,7 @@ export function createTileReader({ execute, publication }: TileDependencies) {
   const kept = new Map<string, { readonly reading: Promise<Uint8Array>; bytes: number }>();
   let bytesKept = 0;
 
-  /** Whether a checkpoint covers so many leaves. Another instance may have published it a moment ago. */
+  /** Whether a published checkpoint, of this or another instance, covers so many leaves. */
   async function isPublished(leaves: number): Promise<boolean> {
     if (leaves <= (publication.current()?.size ?? 0)) return true;
     const { newest } = await execute({ kind: 'GetLog' });
@@ -161,9 +161,9 @@ export function createPublicLog(dependencies: LogDependencies) {
   const { execute, publication, isShared } = dependencies;
   return {
     /**
-     * Reads the newest checkpoint, a signed note; undefined before the first one. Another instance may have published it a moment ago:
-     * callers whose calls go to several instances see none that is smaller than one before. While the store is away, it is that of this
-     * process.
+     * Reads the newest checkpoint, a signed note; undefined before the first one. It also reads what another instance has published
+     * since, so that a caller of several instances never gets a smaller one than before. While the store cannot be used, it returns
+     * that of this instance.
      */
     checkpoint: async (): Promise<string | undefined> => {
       const state = isShared ? await execute({ kind: 'GetLog' }).catch(() => undefined) : undefined;

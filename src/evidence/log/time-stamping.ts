@@ -32,7 +32,7 @@ interface TimeStampingDependencies {
   readonly terms: TimeStampTerms;
   readonly publication: Pick<Publication, 'current'>;
   readonly execute: Execute;
-  /** Whether this process stamps, of several that publish the log. */
+  /** Whether this instance stamps. Of several, only the one that leads does. */
   readonly leads: () => boolean;
   /** Returns so many random bytes. */
   readonly randomBytes: (count: number) => Uint8Array;

@@ -142,7 +142,7 @@ function createWitnessClient(
     return line;
   }
 
-  /** Throws RolledBack unless the log has so many leaves: then another instance has shown a newer checkpoint. */
+  /** Throws RolledBack if the log has fewer leaves. Otherwise another instance has shown the witness a newer checkpoint. */
   async function checkPublished(cosigned: number, size: number): Promise<undefined> {
     if (cosigned > (await execute({ kind: 'GetTree' })).size) throw aheadOf(size, cosigned);
   }

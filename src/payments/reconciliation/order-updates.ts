@@ -86,7 +86,7 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies) {
     prepareCancel: (before: EscrowCase) =>
       write({ ...unchanged(before), prepared: newInstruction('CANCEL'), lookUpAtMs: clock.nowMs() }),
     /**
-     * Records a failed attempt and schedules the next one, unless another process has taken the order. After `attemptsMax` the order
+     * Records a failed attempt and schedules the next one, unless another instance has taken the order. After `attemptsMax` the order
      * needs review.
      */
     recordFailure: async (before: EscrowCase, error: unknown): Promise<void> => {

@@ -50,7 +50,7 @@ function createRequests({ execute, provider, currency, clock, limits }: Reconcil
   }
 
   return {
-    /** Records that an instruction is about to be sent. Returns the case after it; undefined if another process sends it. */
+    /** Records that an instruction is about to be sent. Returns the case after it; undefined if another instance sends it. */
     recordSent: async (
       found: EscrowCase,
       { instructionId, status }: OpenInstruction,
@@ -61,7 +61,7 @@ function createRequests({ execute, provider, currency, clock, limits }: Reconcil
       return isTaken ? { ...found, ...sent } : undefined;
     },
     lookUp: (found: EscrowCase) => request((signal) => provider.lookUp(paymentOrder(found), signal)),
-    /** Sends an instruction, and waits for the response until its order is due: another process may then send it. */
+    /** Sends an instruction, and waits for the response until its order is due: another instance may then send it. */
     instruct: async (found: EscrowCase, { instructionId, kind }: OpenInstruction) => {
       const instruction = { ...paymentOrder(found), instructionId, kind };
       const leftMs = Number(found.lookUpAtMs) - clock.nowMs();
@@ -114,7 +114,7 @@ function createSteps(
         else {
           const sent = await requests.recordSent(current, next);
           if (sent === undefined) return;
-          // A failure belongs to the order as it was sent.
+          // If the request fails, the failure is recorded for the order as it is now.
           current = sent;
           current = await send(sent, next);
         }
@@ -150,8 +150,8 @@ export function createReconciler(dependencies: ReconcilerDependencies) {
 
   return {
     /**
-     * Sends an instruction, unless it was sent before, also by another process, and waits for the response, up to a timeout. Returns the instruction
-     * after it. If the store fails, the instruction is returned unchanged, and recovery sends it.
+     * Sends an instruction, unless this or another instance has sent it, and waits for the response, up to a timeout. Returns the
+     * instruction after it. If the store fails, the instruction is returned unchanged, and recovery sends it.
      */
     carryOut: async (instruction: Instruction): Promise<Instruction> => {
       const { instructionId, order } = instruction;

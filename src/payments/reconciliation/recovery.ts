@@ -22,7 +22,7 @@ const turnCheckMs = turnMs / 2;
 
 /**
  * Reconciles orders without a call: recovers those that are due, warns of holds that end soon, looks up released ones. The
- * three share nothing, so no order that is due waits for a released one. Of several processes, the one that leads does it.
+ * three share nothing, so no order that is due waits for a released one. Only the instance that leads does this.
  */
 export function createRecovery(dependencies: RecoveryDependencies) {
   const { execute, clock, store } = dependencies;
@@ -31,7 +31,7 @@ export function createRecovery(dependencies: RecoveryDependencies) {
   const warnings = warnOfEndingHolds(dependencies, stopping.signal);
   const turns = lookUpReleased(dependencies, stopping.signal);
   return {
-    /** Makes all orders with an open instruction due, unless other processes may be sending some, and begins. */
+    /** Makes all orders with an open instruction due, unless other instances may be sending some, and begins. */
     start: async (): Promise<void> => {
       if (store.instances === undefined) await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
       await polls.start();
@@ -144,7 +144,7 @@ function warnOfEndingHolds(
 /**
  * Looks up RELEASED orders rarely, one after the other, to find a dispute or a return whose notification was lost. The wall
  * clock alone says which share of the orders has its turn, so a restart neither begins again nor needs to know what was done
- * before. A process that begins to lead repeats the last turn, which another one may not have completed.
+ * before. An instance that begins to lead repeats the last turn, since the earlier leader may not have completed it.
  */
 function lookUpReleased(
   { execute, reconciler, store, clock, limits, log }: RecoveryDependencies,

@@ -140,9 +140,9 @@ function settle(batch: readonly Waiting[], replies: readonly Reply[], error: Err
 }
 
 /**
- * Dates the filings of batches that are sent. A filing gets the time of the one that was submitted last, if that has a later second: it
- * has waited, perhaps for a database that did not respond, and later ones may be stored already, so that it would be rejected as if the
- * clock were wrong. A filing that is later than the last one was dated before the clock was set back, and keeps its time.
+ * Dates the filings of batches that are sent. A filing gets the time of the one that was submitted last, if that has a later second.
+ * For it may have waited, for example for a database that did not respond. Later filings may be stored by then, and the store would
+ * take the clock to be wrong. A filing that is later than the last one was dated before the clock was set back, and keeps its time.
  */
 function createFilingDates() {
   let newest: Command<'FileArtwork'> | undefined;

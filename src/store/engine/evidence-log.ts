@@ -41,7 +41,7 @@ export interface EvidenceLog {
   keep(): void;
   /** Drops the leaves of a command that was undone. */
   drop(): void;
-  /** Reads the tables again, to which another process has added leaves. Nothing is appended yet. */
+  /** Reads the tables again after another instance has added leaves. Call it before anything is appended. */
   readAgain(): void;
   /** Writes all leaves that were appended. Call it before a command reads them in the tables. */
   write(): void;

@@ -52,8 +52,8 @@ export interface FilingTables {
 }
 
 /**
- * The time of a record that is made at `at`: that of the newest leaf, Unix seconds, if it is later by up to `behindMaxS`. So the log
- * is in the order of time although each server has a clock of its own.
+ * The time of a record that is made at `at`: that of the newest leaf (`newestS`, Unix seconds) if that is later by up to `behindMaxS`.
+ * So the log is in the order of time although each instance has its own clock.
  */
 export function timeOfRecord(at: BusinessTime, newestS: number | undefined): BusinessTime {
   const behindS = newestS === undefined ? 0 : newestS - unixSeconds(realTime(at));

@@ -40,7 +40,7 @@ const isNotInReview = isNull(escrow.review);
 const isLookedUp = sql`(${isNotInReview} OR ${escrow.state} = 'RELEASED')`;
 /** With its type: PostgreSQL takes a parameter of a CASE for a text. */
 const at = sql`CAST(${sql.placeholder('lookUpAtMs')} AS bigint)`;
-/** Whether `isUnderWay` of escrow-books.ts is true, and no other process may take the order yet. */
+/** Whether `isUnderWay` of escrow-books.ts is true and no other instance may take the order yet. */
 const isBeingSent = (nowMs: unknown) => sql`(${escrow.lookUpAtMs} > ${nowMs} AND EXISTS (
   SELECT 1 FROM ${escrowInstruction} WHERE ${escrowInstruction.orderId} = ${escrow.id}
     AND ${escrowInstruction.status} = 'SENT'

@@ -20,7 +20,7 @@ import type { Parts } from './parts.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 
 /**
- * How long the process that prepares an instruction has to begin to send it, in milliseconds. Until then the order is not due, so
+ * How long the instance that prepares an instruction has to begin to send it, in milliseconds. Until then the order is not due, so
  * that recovery does not look up the same order.
  */
 const sendsWithinMs = 2_000;

@@ -93,7 +93,7 @@ function createCaseHandlers(
   };
 }
 
-/** Whether another process has sent an instruction of an order since it was due at this time. */
+/** Whether another instance has sent an instruction of an order since it was due at this time. */
 const isElsewhere = async (
   { instructions }: EscrowBooks,
   row: EscrowRow,

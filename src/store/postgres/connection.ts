@@ -17,13 +17,13 @@ export interface ConnectionUse {
   readonly isMaintenance: boolean;
 }
 
-/** A host has so long for everything until the session can be used. Of two hosts, the first may have vanished. */
+/** The time that a host has until its session can be used. It is short, because the first of two hosts may have vanished. */
 const hostTimeoutMs = 5_000;
 /** A peer that is gone is found after this and ten probes, one a second. */
 const keepAliveMs = 10_000;
 /** No statement of a service takes seconds. One that does holds its locks and old rows, which stops the other instances. */
 const statementTimeoutMs = 30_000;
-/** A transaction of a process that was stopped has the fence, which all others wait for. Pauses of one that works are shorter. */
+/** If an instance is stopped while its transaction has the fence, all others wait. Pauses of one that works are shorter. */
 const idleInTransactionTimeoutMs = 500;
 /**
  * A query without a reply for so long has lost its connection: the server would have ended it. Keepalive finds no peer that vanished

@@ -49,7 +49,7 @@ export async function openCore(line: Line, instanceId: number) {
   if (deployment === undefined) throw new Error('The database has no deployment row.');
   const fenced = {
     ...incidents,
-    /** In a transaction without the fence, another instance may have written between two reads. */
+    /** Without the fence, what looks like damage may be what another instance wrote between two reads: repeat with the fence. */
     count: (what: Parameters<Incidents['count']>[0]) => {
       transactions.requireFence();
       incidents.count(what);

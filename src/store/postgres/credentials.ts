@@ -7,7 +7,7 @@ import { forHandlers } from './statement.ts';
 
 /**
  * Reads the credentials of a database, at first and after commands that may have changed them. Each change has an entry of the audit
- * log: `audited` is how many entries there are.
+ * log, so the number of entries (`audited`) is the version of the credentials.
  */
 export async function watchCredentials(queries: Queries, audited: number) {
   const database = forHandlers(queries);
@@ -33,9 +33,9 @@ export async function watchCredentials(queries: Queries, audited: number) {
 
   await read(audited);
   return {
-    /** Reads them; the log has at least so many entries. */
+    /** Reads them. The audit log has at least so many entries. */
     read,
-    /** Whether they were read when the log had so many entries. */
+    /** Whether they were read when the audit log had so many entries. */
     areOf: (version: number): boolean => version === isOf,
     /** Returns them if they were read since the last call. */
     changed: (): Credentials | undefined => {

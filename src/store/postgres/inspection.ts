@@ -35,8 +35,8 @@ export function planUpgrade(place: PostgresPlace): Promise<PlannedUpgrade> {
 }
 
 /**
- * Runs the missing migrations of a database, which instances may serve meanwhile. Returns which. Throws what `planUpgrade` throws, and
- * DatabaseError if a command needs the database for itself, or an instance cannot use it after that.
+ * Runs the missing migrations of a database while instances may serve it. Returns which. Throws what `planUpgrade` throws, and
+ * DatabaseError if a command uses the database alone, or if an instance that serves could not use it afterwards.
  */
 export async function upgradeDatabase(place: PostgresPlace): Promise<PlannedUpgrade> {
   const prepare = async (client: pg.Client) => {

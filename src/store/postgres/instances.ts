@@ -4,8 +4,8 @@ import type { Queries } from './leaf-rows.ts';
 import { migrations } from './upgrade.ts';
 
 /**
- * A session that waits for so many seconds for the process that leads, or that has the fence, is ended: the process was stopped, or
- * its network is gone.
+ * If a session that leads or has the fence has waited for its instance for so many seconds, another instance ends it. For its instance
+ * was stopped, or its network was cut.
  */
 const stoppedAfterS = 5;
 
@@ -13,8 +13,8 @@ const stoppedAfterS = 5;
 export type Instances = ReturnType<typeof createInstances>;
 
 /**
- * The processes that serve the database, of which this is one once it has joined. Each says once a second that it is there. One of
- * them leads: the one whose session has a lock, which ends with the session. No other process has the id.
+ * The instances that serve the database, of which this is one once it has joined. Each reports once a second. The one whose session
+ * has a lock leads; the lock ends with the session. No other instance has the same `id`.
  */
 export function createInstances(queries: Queries, id: number) {
   let facts: InstanceFacts | undefined;
@@ -44,7 +44,7 @@ export function createInstances(queries: Queries, id: number) {
     JoinInstances: writes(async ({ facts: joining }) => {
       await enter(joining);
       facts = joining;
-      // So that an instance without others leads at once.
+      // An instance without others leads at once.
       if (!isLeading) await tryToLead();
       isDue = true;
       return (await list()).filter(({ isOwn, isGone }) => !isOwn && !isGone);
@@ -54,28 +54,28 @@ export function createInstances(queries: Queries, id: number) {
 
   return {
     handlers,
-    /** Makes it due to say that this process is there. */
+    /** Makes the next report of this instance due. */
     wake: (): void => {
       isDue = true;
     },
-    /** Sends, before a transaction, what ends the sessions of others that were stopped. What else is due is sent in it. */
+    /** Before a transaction, ends the sessions of others that were stopped, if a report is due. `sign` sends the report in it. */
     endStopped: (): readonly Promise<unknown>[] =>
       isDue && facts !== undefined ? [queries.query(endStopped).catch(() => {})] : [],
-    /** Sends what is due. */
+    /** Sends the report if it is due, and takes the lead if no other instance has it. */
     sign: (): readonly Promise<unknown>[] => {
       if (!isDue || facts === undefined) return [];
       isDue = false;
       const entered = enter(facts);
       return [entered, isLeading ? queries.query(deleteGone) : tryToLead()];
     },
-    /** The session is another one, which leads nothing yet. */
+    /** Call it when the session is another one, which does not lead yet. */
     joinedSession: (): void => {
       isLeading = false;
       isDue = true;
     },
     hasJoined: (): boolean => facts !== undefined,
     isLeading: (): boolean => isLeading,
-    /** Others that serve, as of the last second. */
+    /** The number of others that serve, as of the last report. */
     others: (): number => others,
     leave: async (): Promise<void> => {
       if (facts !== undefined) await queries.query('DELETE FROM instance WHERE id = $1', [id]);
@@ -86,7 +86,7 @@ export function createInstances(queries: Queries, id: number) {
 const isOfThisDatabase = `locktype = 'advisory' AND granted AND objsubid = 1
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
-/** Its session has the lock of its id. That of a machine that died has it for hours. */
+/** A session holds the lock of its id. The session of a machine that died can do so for hours, but the machine does not report. */
 const isGone = `(seen_at < clock_timestamp() - interval '${goneAfterS} s' OR NOT EXISTS (
   SELECT FROM pg_locks WHERE ${isOfThisDatabase}
     AND classid::bigint << 32 | objid::bigint = hashtextextended('artseal instance ' || id, 0)))`;
@@ -105,15 +105,15 @@ const selectInstances = `SELECT facts, is_leading AND NOT ${isGone} AS "isLeadin
     greatest(0, floor(extract(epoch FROM clock_timestamp() - seen_at) * 1000))::bigint AS "unseenMs"
   FROM instance ORDER BY joined_at, id`;
 
-/** Only the session of the leader has it. */
+/** Only the session of the instance that leads has this lock. */
 const takeLead = {
   name: 'lead',
   text: `SELECT pg_try_advisory_lock(hashtextextended('artseal leader', 0)) AS leads`,
 };
 
 /**
- * A session waits for its client each 250 ms only for a moment. PostgreSQL itself does not end one whose client has sent the half of
- * what it sends at a time. A role does not see what the sessions of others wait for, which it may not end either.
+ * The session of an instance that works waits for it for 250 ms at most. PostgreSQL does not end a session whose client has sent only
+ * a part of a message. Sessions of other roles are not found: a role does not see what they wait for, and may not end them.
  */
 const endStopped = {
   name: 'end stopped',

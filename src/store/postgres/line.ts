@@ -14,13 +14,13 @@ const retryMs = 250;
 /** How long the fate of a COMMIT may stay unknown: as long as a restart or a fail-over takes. */
 const fateMs = 30_000;
 
-/** How often a line looks for a new session that it waits for. */
+/** How often a line that waits for a new session checks for it, in milliseconds. */
 const pollMs = 10;
 
-/** How long work that was not stored waits for a new session. */
+/** How long a batch that was not stored waits for a new session, in milliseconds. */
 const nextSessionMs = 2_000;
 
-/** Bound of the id of a row in `batch` that stands for no batch. */
+/** The bound of the random id of a row in `batch` that is written only to wait for the standby. */
 const batchIdsMax = 2 ** 47;
 
 /** As `openLine` makes it. */
@@ -32,8 +32,8 @@ class DatabaseInUse extends DatabaseError {
 }
 
 /**
- * The connection of a process that uses a database: of the only one, or of an instance with this id, beside other instances. If it
- * is lost, it connects again. Throws DatabaseError, also if another process is in the way.
+ * The connection of a process to a database. With `instanceId`, it is that of an instance, beside which others may serve; otherwise
+ * no other process may use the database. If it is lost, it connects again. Throws DatabaseError, also if another process is in the way.
  */
 export async function openLine(
   place: PostgresPlace,
@@ -82,7 +82,7 @@ export async function openLine(
     }
   }
 
-  /** Waits for a session after the one that the transaction began in, which has ended then. */
+  /** Waits for a new session after that of the transaction, which has ended by then. */
   async function nextSession(timeout: AbortSignal, isHopeless = () => false): Promise<pg.Client | undefined> {
     while (!timeout.aborted && !isHopeless()) {
       if (client !== undefined && client !== session) return client;
@@ -103,7 +103,7 @@ export async function openLine(
     },
     /** Whether the session that the transaction began in is still there. */
     isInSession: (): boolean => client === session,
-    /** Whether there is another session soon, if that one was lost. Not if the database cannot be reached. */
+    /** Whether a lost session is replaced soon. False at once if the database cannot be reached. */
     hasNextSession: async (): Promise<boolean> =>
       (await nextSession(AbortSignal.timeout(nextSessionMs), () => isAway)) !== undefined,
     /** Why there is no connection; undefined while there is one. */
@@ -159,7 +159,7 @@ const endingSession = (processId: number) => async (client: pg.Client) =>
 
 /** How a process uses a database. */
 interface ProcessUse {
-  /** It is an instance beside others, and the session before with this id has ended; undefined if no other process may be there. */
+  /** The id of an instance, which other instances may serve beside; undefined if no other process may use the database. */
   readonly instanceId?: number | undefined;
   readonly connection?: ConnectionUse;
   readonly isForMove?: boolean;
@@ -196,7 +196,7 @@ export async function connectToUse(
 /** Held by the session until it ends. */
 const takeLock = `SELECT pg_try_advisory_lock(hashtextextended('artseal process', 0)) AS "isFree", current_database() AS name`;
 
-/** That of the instance is still taken while its session before has not ended. */
+/** The lock of the instance is not free while its previous session has not ended. */
 const takeSharedLock = `SELECT pg_try_advisory_lock_shared(hashtextextended('artseal process', 0))
   AND pg_try_advisory_lock(hashtextextended('artseal instance ' || $1::bigint, 0)) AS "isFree", current_database() AS name`;
 
@@ -204,7 +204,7 @@ const endSession = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
   WHERE pid = $1 AND application_name = 'artseal' AND datname = current_database() AND usename = current_user`;
 
 /**
- * Also writes: a batch that is there may not be on the synchronous standby, because the loss of its session ended the wait. This write
- * waits in its place.
+ * Finds a batch, and also writes a row. The batch may not be on the synchronous standby yet: the loss of its session ended the wait
+ * for the standby. The commit of this row waits for it instead.
  */
 const selectBatch = 'WITH written AS (INSERT INTO batch (id) VALUES ($2)) SELECT id FROM batch WHERE id = $1';

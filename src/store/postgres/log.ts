@@ -35,15 +35,15 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
   return {
     ...{ log, leaves: rows.leaves },
     forHandlers: forHandlers(log, rows.leaves),
-    /** The session is another one, perhaps of a server that took over and lacks what was committed. */
+    /** Call it when the session is another one, perhaps of a database server that took over and lacks commits. */
     joinedSession: (): void => {
       isOtherSession = true;
     },
-    /** The first leaf that a transaction has to read, as this process knows them once the COMMIT under way has ended. */
+    /** The first leaf that a transaction has to read, as this instance knows them once the COMMIT under way has ended. */
     firstUnread: (): number => Math.max(0, log.tree.size() - (isOtherSession ? 1 : 0)),
     /**
      * Begins a transaction. The tables have so many leaves and log events; `added` are rows of leaves that other instances have
-     * added. Throws RecordDamaged if the tables lack the newest leaf that this process knows: the database was put back to an
+     * added. Throws RecordDamaged if the tables lack the newest leaf that this instance knows: the database was put back to an
      * earlier state.
      */
     begin: async (leafCount: number, eventCount: number, added: readonly LeafRow[]): Promise<void> => {
@@ -59,7 +59,7 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
       if (leafCount < size) throw damaged(`it had ${size} leaves, and the database has ${leafCount}`);
       if (isOtherSession && size > 0) {
         const [newest] = rows.leaves.dataFrom(size - 1, 1);
-        // Each leaf has a salt, so the one that another process has filed in place of it differs.
+        // Each leaf has a salt, so a leaf that another instance has added in its place differs.
         if (newest === undefined || !log.tree.hasLeaf(size - 1, newest))
           throw damaged(`the database has another leaf ${size - 1}`);
       }

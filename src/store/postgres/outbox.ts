@@ -62,7 +62,7 @@ export function createOutbox(queries: Queries, notAfter: (nowS: number) => Promi
   }
 
   return {
-    /** The position of the newest event that this process knows. */
+    /** The position of the newest event that this instance knows. */
     position: (): number => position,
     /** Takes the newest events of other instances since. */
     begin: (newest: readonly NewestEvent[]): void => {

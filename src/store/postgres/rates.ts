@@ -2,7 +2,7 @@ import { type Handlers, writesLast } from '../engine/handlers.ts';
 import type { MergedRate } from '../instance-commands.ts';
 import type { Queries } from './leaf-rows.ts';
 
-/** Makes the handler that adds up what the instances allow. */
+/** Creates the handler that adds up what all instances allow. */
 export function createRateHandler(queries: Queries): Handlers<'MergeRates'> {
   return {
     MergeRates: writesLast(async ({ periodMs, used }) => {
@@ -13,10 +13,10 @@ export function createRateHandler(queries: Queries): Handlers<'MergeRates'> {
   };
 }
 
-/** If the clock of the database was set back, what was stored before it delays a caller by so long at most. */
+/** If the clock of the database was set back, the stored arrivals delay a caller by so many seconds at most. */
 const aheadMaxS = 10;
 
-/** As for usage, a search ends at the newest row. No other transaction replaces it meanwhile. */
+/** As for usage, a search ends at the newest row. Under the fence, no other transaction replaces that row. */
 const mergeRates = {
   name: 'merge rates',
   text: `WITH given AS (

@@ -66,10 +66,10 @@ const selectBinding = 'SELECT environment, currency FROM deployment';
 const insertBinding = `INSERT INTO deployment (id, environment, secret, currency) VALUES (1, $1, $2, $3)
   ON CONFLICT DO NOTHING`;
 
-/** How often an instance looks what others have done, in milliseconds, also if it has nothing else to do. */
+/** How often an idle instance reads what others have done, in milliseconds. */
 const followEveryMs = 250;
 
-/** How often an instance says that it is there, in milliseconds. */
+/** How often an instance reports that it serves, in milliseconds. */
 const signEveryMs = 1_000;
 
 async function serve(line: Line, instanceId: number): Promise<Store> {
@@ -88,7 +88,7 @@ async function serve(line: Line, instanceId: number): Promise<Store> {
     await line.close();
   });
   async function follow(): Promise<void> {
-    // It rejects while the database is away, and once the store is closed.
+    // It rejects while the database cannot be reached, and once the store is closed.
     if (instances.hasJoined()) await store.execute({}).catch(() => {});
     if (!isClosed) setTimeout(() => void follow(), followEveryMs).unref();
   }

@@ -16,7 +16,7 @@ import { migrations } from './upgrade.ts';
 /** It is not known whether a transaction was committed. */
 export class FateUnknown extends Error {}
 
-/** A transaction without the fence has to be repeated with it. */
+/** A transaction ran without the fence, and has to be repeated with it. */
 export class FenceNeeded extends Error {}
 
 /** What a transaction changes in memory, and the function that executes its requests. */
@@ -29,21 +29,21 @@ interface Sizes {
   readonly events: number;
   /** The number of entries of the audit log, with one for each change of credentials. */
   readonly audited: number;
-  /** That of the oldest version that can use the database. */
+  /** The schema of the oldest version that can use the database. */
   readonly oldestSchema: number;
   /** The lead of the business clock. */
   readonly aheadS: number;
-  /** As JSON: the newest events of other instances after those that this process knows, and null without one. */
+  /** As JSON: the newest events of other instances after those that this instance knows, and null without one. */
   readonly newEvents: string | null;
 }
 
-/** The sizes, beside each row of leaves after those that this process knows; null if there is none. */
+/** A row of leaves after those that this instance knows, with the sizes. If there is none, one with an `id` of null. */
 type Found = Sizes & (LeafRow | { readonly id: null });
 
 /** How a transaction runs. */
 interface Mode {
   readonly isWriting: boolean;
-  /** Whether it waits until no other instance has the fence, and has it until it ends. */
+  /** Whether it waits for the fence, and then has it until it ends. */
   readonly isFenced: boolean;
 }
 
@@ -167,7 +167,7 @@ function createSteps(line: Line, parts: TransactionParts) {
       const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
       // The filings before the log, which then has their leaves.
       const read = [...admission.read(admissions), ...filings.read(commands)];
-      // As this process knows them once the COMMIT under way has ended.
+      // As this instance knows them once the COMMIT under way has ended.
       const values = [log.firstUnread(), rowsPerQuery, outbox.position()];
       const found = line.query<Found>({ ...selectNew, values });
       const sent = all([...begun, ...inserted, ...read, found, ...instances.sign()]);
@@ -248,7 +248,7 @@ function createBatches(queries: Queries) {
   };
 }
 
-/** A start may stand still for longer than a transaction that others wait for. */
+/** The start has no fence that others wait for, so it may pause for longer. */
 const mayPause = `SET LOCAL idle_in_transaction_session_timeout = '30s'`;
 
 const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES ($1)' };
@@ -256,7 +256,7 @@ const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES
 /** Of all rows before, those deleted long ago would be searched as long as somebody has an old snapshot. */
 const deleteBatches = 'DELETE FROM batch WHERE id >= $1 AND id < $2';
 
-/** Held until the transaction ends, so that an upgrade waits. Both would lock tables in different orders. */
+/** Held until the transaction ends, so that an upgrade waits: the two would lock tables in different orders. */
 const keepSchema = {
   name: 'keep schema',
   text: `SELECT pg_advisory_xact_lock_shared(hashtextextended('artseal migrations', 0))`,

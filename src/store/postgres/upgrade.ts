@@ -47,15 +47,15 @@ export async function refuseOtherSchema(session: Session): Promise<void> {
 }
 
 /**
- * How a migration waits for other transactions. All calls wait after it for the same lock, so it gives up soon, and before
+ * How a migration waits for other transactions. All calls of instances queue after it, so each try gives up soon, and before
  * PostgreSQL looks for a deadlock. Only tests change it.
  */
 export const waiting = { lockTimeoutMs: 500, pauseMs: 1_000, tries: 40 };
 
 /**
  * Applies the missing migrations, all in one transaction, beside instances that serve. A process that does the same at that time
- * waits, and then has nothing to do. Throws DatabaseError if the database is too new for this version, if an instance could not
- * use it after that, or if others use the tables too long.
+ * waits, and then has nothing to do. Throws DatabaseError if the database is too new for this version, if an instance that serves
+ * could not use it afterwards, or if others use the tables for too long.
  */
 export async function migrate(session: Session): Promise<void> {
   for (let tries = 1; ; tries += 1) {
@@ -90,7 +90,7 @@ async function migrateOnce(session: Session): Promise<void> {
   }
 }
 
-/** Throws DatabaseError if a migration has taken the database from an instance that serves. */
+/** Throws DatabaseError if the applied migrations need a later version than that of an instance that serves. */
 async function refuseOldInstances(session: Session): Promise<void> {
   const { rows } = await session.query<Record<'where' | 'version' | 'oldest', string>>(
     `SELECT format('%s (process %s)', facts ->> 'host', facts ->> 'processId') AS "where", facts ->> 'version' AS version,

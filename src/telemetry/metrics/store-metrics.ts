@@ -48,7 +48,7 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   gauge(
     'artseal_store_nonces',
-    'Spent nonces that are remembered; with several instances, an estimate.',
+    'Spent nonces that are remembered; an estimate if several instances serve.',
     ({ store }) => store?.nonces,
   ),
   gauge('artseal_store_database_bytes', 'Size of the database.', ({ store }) => store?.files?.databaseBytes),
@@ -91,7 +91,7 @@ export const storeMetrics: readonly MetricDefinition[] = [
   ),
   gauge(
     'artseal_postgres_leading',
-    'Whether this instance does the background work of all.',
+    'Whether this instance leads: it does the background work of all.',
     ({ store }) => store?.server && Number(store.server.isLeading),
   ),
   counter(

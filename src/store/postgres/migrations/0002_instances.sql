@@ -1,7 +1,7 @@
--- The processes that serve the database, and when each was there last. After a crash of the server they enter themselves again.
+-- The instances that serve the database, and when each last reported. A crash of PostgreSQL empties the table, and they enter again.
 CREATE UNLOGGED TABLE instance (
   id bigint PRIMARY KEY,
-  -- Of the session that works for it.
+  -- Of its session.
   pid bigint NOT NULL,
   -- The newest schema that it knows.
   schema bigint NOT NULL,
@@ -11,11 +11,11 @@ CREATE UNLOGGED TABLE instance (
   seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- Rows of processes that are gone are removed after a time.
+-- Rows of instances that are gone are removed after an hour.
 ALTER TABLE batch ADD at timestamptz NOT NULL DEFAULT now();
 
--- When the full burst of a caller is available again, over all instances: one row a caller, which is replaced as in usage.
--- A crash of the database empties the table, and each instance then begins with what it has allowed itself.
+-- When the full burst of a caller is available again, over all instances: one row for each caller, replaced as in usage.
+-- A crash of PostgreSQL empties the table. Each instance then counts from what it has allowed itself.
 CREATE UNLOGGED TABLE rate (
   caller_id bigint NOT NULL,
   arrives_at timestamptz NOT NULL,
