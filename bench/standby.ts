@@ -9,7 +9,7 @@ import { adopt } from './children.ts';
 /** How long the log of a cluster takes to its standby, in milliseconds. The acknowledgement comes back at once. */
 const awayMs = 5;
 
-/** Starts a process that stores the log of a cluster as a synchronous standby does, behind a network that takes its time. */
+/** Starts a process that stores the log of a cluster as a synchronous standby does. The network to it takes `awayMs`. */
 export async function startStandby({ folder }: PostgresCluster, scratch: string): Promise<void> {
   const proxy = createServer((standby) => {
     const cluster = connect(join(folder, '.s.PGSQL.5432'));
@@ -27,7 +27,7 @@ export async function startStandby({ folder }: PostgresCluster, scratch: string)
   );
 }
 
-/** Passes bytes on after the time of the network, in their order. */
+/** Passes bytes on after `awayMs`, in their order. */
 function delay(from: Socket, to: Socket): void {
   from.on('data', (bytes) => setTimeout(() => to.write(bytes), awayMs));
   from.on('end', () => setTimeout(() => to.end(), awayMs));

@@ -4,7 +4,7 @@ import { buildInfo } from '../../src/packaging/build-info.ts';
 import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
 
 for (const connection of connections)
-  test(`over ${connection}: the process that serves is shown`, async (t) => {
+  test(`over ${connection}: the instance that serves is shown`, async (t) => {
     const artseal = await commandsOver(t, connection);
     if (connection === 'a stopped folder') {
       assert.deepEqual([await artseal.lines('instances'), await artseal.list('instances')], [[], []]);

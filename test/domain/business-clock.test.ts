@@ -13,7 +13,7 @@ test('the business clock is ahead of the real one by as much as it was set, and 
   clock.onAdvance(() => {
     advances += 1;
   });
-  // As another server advances it, or a call is replayed.
+  // As when another instance advances it, or a call is replayed.
   for (const seconds of [3_600, 86_400, 86_400, 3_600]) clock.setAhead(seconds);
   assert.equal(advances, 2);
   assert.deepEqual([clock.nowMs(), clock.aheadMs()], [86_401_000, 86_400_000]);

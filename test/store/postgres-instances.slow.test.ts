@@ -248,7 +248,7 @@ test('an instance that is stopped with the fence does not stop the other, and go
   const { child, answered } = await startInstance(t, url, 32);
   const isStoppedInside = async () => {
     child.kill('SIGSTOP');
-    // Two looks: between them, a session that only waited for its next statement would have gone on.
+    // Two readings: between them, a session that only waited for its next statement would have gone on.
     const found = (await runSql(url, fenceHolder)).length > 0 && (await runSql(url, fenceHolder)).length > 0;
     if (!found) child.kill('SIGCONT');
     return found;

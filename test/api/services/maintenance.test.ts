@@ -132,7 +132,7 @@ test('AdvanceClock ends months and evidence links, and advances once under the s
   assert.deepEqual(await usage(), ['2026-12', 1n]);
 });
 
-test('a server follows the clock of a sandbox that another one advances, and does what is due then', async (t) => {
+test('an instance follows the sandbox clock that another one advances, and does what is due then', async (t) => {
   const { clock, service, admin } = await started(t);
   const { caller, ...platform } = await service.platform();
   const stamped = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });

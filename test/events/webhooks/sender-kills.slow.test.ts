@@ -110,7 +110,7 @@ function assertArrived({ webhook, bodies }: Received, events: readonly EventWith
   assert.deepEqual(inOrder(arrivals), inOrder(sent));
 }
 
-/** What happens to the process that sends: it is killed, or another one on the same store leads, sometimes both or none. */
+/** What happens to the sender: it is killed, or another instance on the same store leads, or sometimes both or none lead. */
 type Change = 'KILL' | 'LEAD';
 
 async function simulate(t: TestContext, seed: number, change: Change): Promise<void> {

@@ -50,9 +50,9 @@ function instanceOf(t: TestContext, store: Store, options: InstanceOptions = {})
     execute: options.execute ?? executorOf(store),
     text: () => readFileSync(file.path, 'utf8'),
     current: (): PublishedCheckpoint => signer.current() ?? assert.fail('nothing is published'),
-    /** Begins a look. */
+    /** Begins one round of the signer. */
     begin: () => clock.advance(1_000),
-    /** Waits until a look has ended: only then a next one is due. */
+    /** Waits until a round has ended: only then is the next one due. */
     ended: () => eventually('the look has ended', timeoutMs, () => clock.nextDueMs() !== undefined),
     look: async () => {
       instance.begin();
@@ -162,7 +162,7 @@ test('the instance that leads signs, and the others publish its checkpoints', as
   assert.deepEqual([publishedLeaves, failures], [5, 0]);
   assert.equal(publishedAtS, leader.signer.metrics().publishedAtS);
 
-  // The other one takes over at its next look. It first publishes what the earlier leader published last.
+  // The other one takes over at its next round. It first publishes what the earlier leader published last.
   [leader.isLeading, other.isLeading] = [false, true];
   await file();
   await leader.look();

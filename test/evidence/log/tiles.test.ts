@@ -177,7 +177,7 @@ test('a cached short tile has a buffer of its own', async () => {
   }
 });
 
-test('the newest checkpoint of all instances is served, or that of this process if the store is away', async () => {
+test('the newest checkpoint of all instances is served, or that of this instance if the store cannot be used', async () => {
   const publication = {
     current: () => ({ origin: '', size: 600, root: new Uint8Array(), note: 'own' }),
     verifierKeys: () => [],

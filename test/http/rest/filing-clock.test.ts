@@ -79,7 +79,7 @@ test('filings are accepted within a second after an operator accepts the clock, 
   assert.ok((metrics.value('artseal_filing_clock_rejections_total', {}) ?? 0) >= 3);
 });
 
-test('the clock of another server is accepted for that one only', async () => {
+test('the clock of another instance is accepted for that one only', async () => {
   const timesRejected = linesLike(rejecting).length;
   setBy(40 * dayS);
   await noted(rejecting, timesRejected + 1);

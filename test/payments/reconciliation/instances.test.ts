@@ -14,7 +14,7 @@ const takeoverMs = 15_000;
 
 type Name = 'one' | 'other';
 
-/** Two instances on one store, `one` that of the kit. The test says which of them lead. */
+/** Two instances on one store; `one` is that of the kit. The test sets which of them lead. */
 async function openTwo(
   t: TestContext,
   over: Parameters<Kit['join']>[0] = {},
@@ -243,7 +243,7 @@ test('orders are recovered while an instance leads, and once each if two lead', 
   }
 });
 
-test('a hold that ends soon leads to one event, whoever leads', async (t) => {
+test('a hold that ends soon has one event, although another instance takes over', async (t) => {
   const { kit, lead } = await openTwo(t);
   const { callerId } = kit.platform;
   const warned = async () => {

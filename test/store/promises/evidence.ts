@@ -194,7 +194,7 @@ export function evidencePromises({ test }: StoreTests): void {
   test('a filing up to five seconds before the newest record has the time of that record', async (store) => {
     const by = store.gallery;
     const ofOthers = [];
-    // Two servers whose clocks differ by up to five seconds file by turns.
+    // Two instances whose clocks differ by up to five seconds file by turns.
     for (const behindS of [1, 3, 5]) {
       const newest = await store.perform(toFile(by, later(behindS + 0.9)));
       const filed = await store.perform(toFile(by, later(0.2)));

@@ -158,7 +158,7 @@ export function logPromises({ test }: StoreTests): void {
     assert.deepEqual(await newestOf(await store.openCrashed()), checkpoint(5));
   });
 
-  test('of checkpoints that two processes keep at the same time, the largest stays', async (store) => {
+  test('of checkpoints that two instances keep at the same time, the largest stays', async (store) => {
     await store.perform({ kind: 'NameLog', origin: 'log.example', key: newLogKey() });
     const sizes = [7, 3, 9, 9, 2, 11, 5];
     const kept = await Promise.all(sizes.map((size) => keep(store, checkpoint(size))));

@@ -151,7 +151,7 @@ export function operationPromises({ test }: StoreTests): void {
     await assertDueAt(store, escrowId, 7_000);
   });
 
-  test('an instruction is sent by one process, and by another one once its order is due', async (store) => {
+  test('an instruction is sent by one instance, and by another one once its order is due', async (store) => {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
     const send = (
       expected: Pick<Command<'RecordSent'>, 'status' | 'expectedLookUpAtMs'>,
@@ -165,7 +165,7 @@ export function operationPromises({ test }: StoreTests): void {
     await assertDueAt(store, escrowId, 8_000);
   });
 
-  test('what is under way at one process is not changed by another one', async (store) => {
+  test('what is under way at one instance is not changed by another one', async (store) => {
     const { escrowId, holdId } = await store.orderIn(store.gallery, 'UNPAID');
     const earlier = await store.caseOf(escrowId);
     await store.recordSent(holdId, 5_000);
