@@ -63,8 +63,11 @@ test('serve makes its tables in an empty database, and finds them again', { skip
     const { ARTSEAL_DATABASE_URL: url } = settingsFor(t, await createDatabase(t));
     const inFolder = await runBounded(t, ['serve'], { ...env, ARTSEAL_DATABASE_URL: url });
     assertOneLine(inFolder, 1, /another artseal uses .*data, a server or a command/);
-    const onDatabase = await runBounded(t, ['serve'], settingsFor(t, env.ARTSEAL_DATABASE_URL));
-    assertOneLine(onDatabase, 1, /ARTSEAL_PAYMENT_PROVIDER must not be simulated/);
+    const onDatabase = await runBounded(t, ['serve'], {
+      ...settingsFor(t, env.ARTSEAL_DATABASE_URL),
+      ARTSEAL_MASTER_KEY_FILE: join(dataDir, 'master-key'),
+    });
+    assertOneLine(onDatabase, 2, /ARTSEAL_PAYMENT_PROVIDER must not be simulated/);
   });
 
   assert.equal(await service.stop(), 0);
