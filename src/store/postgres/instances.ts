@@ -94,8 +94,8 @@ const isGone = `(seen_at < clock_timestamp() - interval '${goneAfterS} s' OR NOT
 const enterOwn = {
   name: 'enter instance',
   text: `WITH own AS (
-      INSERT INTO instance (id, pid, schema, facts, is_leading) VALUES ($1, pg_backend_pid(), $2, $3, $4)
-      ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, facts = excluded.facts, is_leading = excluded.is_leading,
+      INSERT INTO instance (id, schema, facts, is_leading) VALUES ($1, $2, $3, $4)
+      ON CONFLICT (id) DO UPDATE SET facts = excluded.facts, is_leading = excluded.is_leading,
         seen_at = clock_timestamp()
     )
     SELECT count(*) AS others FROM instance WHERE id <> $1 AND NOT ${isGone}`,

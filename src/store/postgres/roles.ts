@@ -26,7 +26,7 @@ const grants: Readonly<Record<string, Grant>> = {
   evidence_link: ['INSERT, DELETE', 'revoked_at_s'],
   filing: ['INSERT', [...Object.keys(erasedArtwork), 'hash', 'salt', 'erased_at_s'].join(', ')],
   idempotency_key: ['INSERT, DELETE', 'fingerprint, claimed_at_s, instruction_id, outcome, request_id'],
-  instance: ['INSERT, DELETE', 'pid, facts, is_leading, seen_at'],
+  instance: ['INSERT, DELETE', 'facts, is_leading, seen_at'],
   log_checkpoint: ['INSERT, DELETE', 'note, published_at_s, time_stamp'],
   log_event: ['INSERT'],
   log_key: ['INSERT', 'sealed_seed, ends_at_s'],

@@ -1,8 +1,6 @@
 -- The instances that serve the database, and when each last reported. A crash of PostgreSQL empties the table, and they enter again.
 CREATE UNLOGGED TABLE instance (
   id bigint PRIMARY KEY,
-  -- Of its session.
-  pid bigint NOT NULL,
   -- The newest schema that it knows.
   schema bigint NOT NULL,
   facts json NOT NULL,
