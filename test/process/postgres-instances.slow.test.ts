@@ -25,7 +25,7 @@ import { serveWatched, type WatchedService } from '../support/watched-command.ts
 
 const skip = skipUnlessPostgres();
 const limitMs = 60_000;
-const kills = Number(process.env.ARTSEAL_TEST_KILLS ?? 3);
+const kills = 3;
 
 /** A deployment, and what starts an instance of it in this process. */
 async function deployed(t: TestContext) {
