@@ -75,12 +75,12 @@ const signEveryMs = 1_000;
 async function serve(line: Line, instanceId: number): Promise<Store> {
   const core = await openCore(line, instanceId);
   const { instances } = core;
+  let isClosed = false;
   const rest = {
     ...{ checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost },
-    instances: { isLeading: () => line.isInSession() && instances.isLeading() },
+    instances: { isLeading: () => !isClosed && line.isInSession() && instances.isLeading() },
   };
   const signing = setInterval(instances.wake, signEveryMs).unref();
-  let isClosed = false;
   const store = createCoreStore(core, rest, async () => {
     isClosed = true;
     clearInterval(signing);
