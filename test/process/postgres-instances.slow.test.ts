@@ -46,12 +46,17 @@ test('two instances serve one database, and each shows both', { skip }, async (t
   const { maintenance } = await two.operator();
   const { instances } = await maintenance.listInstances({});
   assert.deepEqual(
-    instances.map(({ isLeading, isThis, isGone, processId }) => [isLeading, isThis, isGone, processId]),
+    instances.map(({ isThis, isGone, processId }) => [isThis, isGone, processId]),
     [
-      [true, false, false, process.pid],
-      [false, true, false, process.pid],
+      [false, false, process.pid],
+      [true, false, process.pid],
     ],
   );
+  // Not always the first: a busy machine can cost it its session.
+  await eventually('one of them leads', limitMs, async () => {
+    const { instances: shown } = await maintenance.listInstances({});
+    return shown.filter(({ isLeading }) => isLeading).length === 1;
+  });
   const numbers = await Promise.all(
     Array.from(
       { length: 40 },
