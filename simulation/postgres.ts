@@ -37,7 +37,8 @@ export function postgresEngine(url: string): Engine {
       return {
         start: (watch) => {
           relay.watch(watch);
-          return store;
+          // One instance serves at a time, and does the background work without a lock.
+          return { ...store, instances: undefined };
         },
         fail: relay.lose,
         cut: relay.close,
