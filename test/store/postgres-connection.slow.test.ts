@@ -264,7 +264,7 @@ test('a session has the settings that the statements rely on, whatever role and 
   };
   const place = { url: server.socketUrl('writer'), passwordFile };
   const serving = await open(t, place);
-  assert.deepEqual(await rowOf(serving, settings), { ...expected, statement: '30s', idle: '500ms' });
+  assert.deepEqual(await rowOf(serving, settings), { ...expected, statement: '30s', idle: '10s' });
   const maintenance = await connect(place, { isMaintenance: true });
   t.after(() => maintenance.end());
   assert.deepEqual(await rowOf(maintenance, settings), { ...expected, statement: '0', idle: '0' });

@@ -192,8 +192,10 @@ const fileInRounds = (store: Store) =>
   );
 
 test('filings at a process that stood still with the fence are stored', { skip }, async (t) => {
-  const { open } = await openDatabase(t);
-  const store = await open();
+  const { openAs } = await openDatabase(t);
+  // Only beside others its session is ended so soon.
+  await openAs('other');
+  const store = await openAs('own');
   const standStill = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
   intercept(t, (query) => (query as { name?: string }).name === takeFence.name, standStill);
   await fileInRounds(store);

@@ -23,8 +23,8 @@ const hostTimeoutMs = 5_000;
 const keepAliveMs = 10_000;
 /** No statement of a service takes seconds. One that does holds its locks and old rows, which stops the other instances. */
 const statementTimeoutMs = 30_000;
-/** If an instance is stopped while its transaction has the fence, all others wait. Pauses of one that works are shorter. */
-const idleInTransactionTimeoutMs = 500;
+/** A transaction of a process that was stopped keeps old rows from being removed. The pauses of a process that works are shorter. */
+export const idleInTransactionTimeoutMs = 10_000;
 /**
  * A query without a reply for so long has lost its connection: the server would have ended it. Keepalive finds no peer that vanished
  * while data is in flight.

@@ -1,5 +1,6 @@
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { goneAfterS, type Instance, type InstanceFacts } from '../instance-commands.ts';
+import { idleInTransactionTimeoutMs } from './connection.ts';
 import type { Queries } from './leaf-rows.ts';
 import { migrations } from './upgrade.ts';
 
@@ -8,6 +9,12 @@ import { migrations } from './upgrade.ts';
  * was stopped, or its network was cut.
  */
 const stoppedAfterS = 5;
+
+/**
+ * If an instance is stopped while its transaction has the fence, all others wait. So its session is ended after this time. Pauses of
+ * one that works are shorter. In milliseconds.
+ */
+const pauseMaxMs = 500;
 
 /** As `createInstances` makes them. */
 export type Instances = ReturnType<typeof createInstances>;
@@ -98,7 +105,9 @@ const enterOwn = {
       ON CONFLICT (id) DO UPDATE SET facts = excluded.facts, is_leading = excluded.is_leading,
         seen_at = clock_timestamp()
     )
-    SELECT count(*) AS others FROM instance WHERE id <> $1 AND NOT ${isGone}`,
+    SELECT count(*) AS others, set_config('idle_in_transaction_session_timeout',
+      CASE WHEN count(*) > 0 THEN '${pauseMaxMs}' ELSE '${idleInTransactionTimeoutMs}' END, false)
+    FROM instance WHERE id <> $1 AND NOT ${isGone}`,
 };
 
 const selectInstances = `SELECT facts, is_leading AND NOT ${isGone} AS "isLeading", ${isGone} AS "isGone", id = $1 AS "isOwn",

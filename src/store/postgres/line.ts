@@ -18,7 +18,7 @@ const fateMs = 30_000;
 const pollMs = 10;
 
 /** How long a batch that was not stored waits for a new session, in milliseconds. */
-const nextSessionMs = 2_000;
+const nextSessionMs = 5_000;
 
 /** The bound of the random id of a row in `batch` that is written only to wait for the standby. */
 const batchIdsMax = 2 ** 47;
