@@ -49,13 +49,23 @@ interface TileDependencies {
   /** Throws UNAVAILABLE if too many read at the same time. */
   readonly execute: Execute;
   readonly publication: Pick<Publication, 'current'>;
+  /** Whether other instances publish the log, too. */
+  readonly isShared: boolean;
 }
+
+/** Makes the function that reads the newest kept checkpoint, which another instance may have published; undefined if there is no other. */
+const createKeptReader =
+  ({ execute, isShared }: TileDependencies) =>
+  async () =>
+    isShared ? (await execute({ kind: 'GetLog' })).newest : undefined;
 
 /**
  * Makes the function that reads tiles from the store and caches them. It returns the bytes of a tile by its path after `tile/`;
  * undefined if the newest checkpoint of all instances does not cover it.
  */
-export function createTileReader({ execute, publication }: TileDependencies) {
+export function createTileReader(dependencies: TileDependencies) {
+  const { execute, publication } = dependencies;
+  const readKept = createKeptReader(dependencies);
   /** By path, the least recently used tile first. Readers share a tile that is still being read, too. */
   const kept = new Map<string, { readonly reading: Promise<Uint8Array>; bytes: number }>();
   let bytesKept = 0;
@@ -63,8 +73,7 @@ export function createTileReader({ execute, publication }: TileDependencies) {
   /** Whether a published checkpoint, of this or another instance, covers so many leaves. */
   async function isPublished(leaves: number): Promise<boolean> {
     if (leaves <= (publication.current()?.size ?? 0)) return true;
-    const { newest } = await execute({ kind: 'GetLog' });
-    return newest !== undefined && leaves <= newest.size;
+    return leaves <= ((await readKept())?.size ?? 0);
   }
 
   function keep(path: string, tile: Tile) {
@@ -156,9 +165,10 @@ export function createOpenReads(execute: Execute): Execute {
   };
 }
 
-/** Creates the published part of the log. `isShared`: whether other instances publish it, too. */
+/** Creates the published part of the log. */
 export function createPublicLog(dependencies: LogDependencies) {
-  const { execute, publication, isShared } = dependencies;
+  const { publication } = dependencies;
+  const readKept = createKeptReader(dependencies);
   return {
     /**
      * Reads the newest checkpoint, a signed note; undefined before the first one. It also reads what another instance has published
@@ -166,10 +176,9 @@ export function createPublicLog(dependencies: LogDependencies) {
      * that of this instance.
      */
     checkpoint: async (): Promise<string | undefined> => {
-      const state = isShared ? await execute({ kind: 'GetLog' }).catch(() => undefined) : undefined;
+      const kept = await readKept().catch(() => undefined);
       const current = publication.current();
-      const isNewer = (state?.newest?.size ?? 0) > (current?.size ?? 0);
-      return isNewer ? state?.newest?.note : current?.note;
+      return (kept?.size ?? 0) > (current?.size ?? 0) ? kept?.note : current?.note;
     },
     verifierKeys: publication.verifierKeys,
     tile: createTileReader(dependencies),
@@ -178,5 +187,4 @@ export function createPublicLog(dependencies: LogDependencies) {
 
 interface LogDependencies extends TileDependencies {
   readonly publication: Pick<Publication, 'current' | 'verifierKeys'>;
-  readonly isShared: boolean;
 }

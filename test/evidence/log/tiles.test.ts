@@ -29,7 +29,7 @@ function createLeafStore(kept = 0) {
 /** Reads the tiles of a log with so many published leaves. */
 function readerOf(published: number, { execute } = createLeafStore()) {
   const current = () => ({ origin: '', size: published, root: new Uint8Array(), note: '' });
-  return createTileReader({ execute, publication: { current } });
+  return createTileReader({ execute, publication: { current }, isShared: true });
 }
 
 /** The entries of a bundle. */
@@ -127,7 +127,11 @@ for (const published of [1, 255, 256, 257, 512, 65_535, 65_536, size]) {
 }
 
 test('nothing is published before the first checkpoint', async () => {
-  const readTile = createTileReader({ ...createLeafStore(), publication: { current: () => undefined } });
+  const readTile = createTileReader({
+    ...createLeafStore(),
+    publication: { current: () => undefined },
+    isShared: false,
+  });
   assert.equal(await readTile('0/000.p/1'), undefined);
 });
 
