@@ -73,9 +73,11 @@ export async function openCore(line: Line, instanceId: number) {
     await credentials.read(transactions.audited());
   }
 
+  const isLeading = () => line.isInSession() && instances.isLeading();
+
   return {
     secret: deployment.secret,
-    instances,
+    ...{ instances, isLeading },
     /** As that of SQLite. */
     executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
       const isChanging = batch.some(requests.changesCredentials);
@@ -104,7 +106,7 @@ export async function openCore(line: Line, instanceId: number) {
           ...{ ...connection, repeated: attempts.repeated, snapshotS: state?.snapshotS },
           ...{
             instances: instances.others() + 1,
-            isLeading: connection.isConnected && instances.isLeading(),
+            isLeading: isLeading(),
           },
         },
       };

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type pg from 'pg';
 import { createIncidents, DatabaseError } from '../engine/failure.ts';
 import { faultsInLog } from '../engine/log-check.ts';
@@ -11,7 +10,7 @@ import { connect, refuseUnsafe } from './connection.ts';
 import { createFilingReads } from './filings.ts';
 import { createHandlers } from './handlers.ts';
 import { createInstances } from './instances.ts';
-import { connectToUse } from './line.ts';
+import { connectToUse, randomId } from './line.ts';
 import { classifyError } from './postgres-errors.ts';
 import { refuseWithoutGrants } from './roles.ts';
 import { readState } from './server-state.ts';
@@ -43,7 +42,7 @@ export async function upgradeDatabase(place: PostgresPlace): Promise<PlannedUpgr
     await refuseWithoutGrants(client);
     await planOf(client);
   };
-  const use = { instanceId: randomInt(2 ** 47), connection: { isMaintenance: true } };
+  const use = { instanceId: randomId(), connection: { isMaintenance: true } };
   const client = await connectToUse(place, prepare, use);
   try {
     const plan = await planOf(client);

@@ -20,8 +20,8 @@ const pollMs = 10;
 /** How long a batch that was not stored waits for a new session, in milliseconds. */
 const nextSessionMs = 5_000;
 
-/** The bound of the random id of a row in `batch` that is written only to wait for the standby. */
-const batchIdsMax = 2 ** 47;
+/** Draws an id that no other process uses. */
+export const randomId = (): number => randomInt(2 ** 47);
 
 /** As `openLine` makes it. */
 export type Line = Awaited<ReturnType<typeof openLine>>;
@@ -116,7 +116,7 @@ export async function openLine(
       const timeout = AbortSignal.timeout(fateMs);
       while (!timeout.aborted) {
         const next = await nextSession(timeout);
-        const found = await next?.query(selectBatch, [batch, randomInt(batchIdsMax)]).catch(() => undefined);
+        const found = await next?.query(selectBatch, [batch, randomId()]).catch(() => undefined);
         if (found !== undefined) return found.rows.length > 0;
         await delay(retryMs);
       }

@@ -1,11 +1,17 @@
 import type { ClassifyError } from '../engine/failure.ts';
 
 /**
- * SQLSTATEs for faults of the machine or its administration: no connection (08, but for a broken protocol), a server that takes no
- * writes now (25006), a session that was ended because it was idle in a transaction (25P03, 25P04), no resources (53), a cancelled
- * statement (57014), a server that stops or starts (57P), an error of the operating system (58).
+ * SQLSTATEs for faults of the machine or its administration, besides those of `lostSessions`: a server that takes no writes now
+ * (25006), no resources (53), a cancelled statement (57014), a server that stops or starts (57P), an error of the operating system
+ * (58).
  */
-const machineFaults = /^(08(?!P01)...|25006|25P0[34]|53...|57014|57P..|58...)$/;
+const machineFaults = /^(25006|53...|57014|57P..|58...)$/;
+
+/**
+ * SQLSTATEs of a session that is lost: no connection (08, but for a broken protocol), a session that was ended because it was idle in
+ * a transaction (25P03, 25P04) or by an administrator or a server that stops or starts (57P01 to 57P03).
+ */
+const lostSessions = /^(08(?!P01)...|25P0[34]|57P0[123])$/;
 
 /** Codes of Node.js for a connection that is lost or cannot be made. */
 const connectionFaults =
@@ -22,15 +28,13 @@ const lostConnections: readonly string[] = [
 
 /** Whether an error comes from the machine: the connection, the server, its disk, or its memory. */
 export function isMachineFault(error: unknown): error is Error {
-  const code = codeOf(error);
-  if (machineFaults.test(code) || connectionFaults.test(code)) return true;
-  return chainOf(error).some(({ message }) => lostConnections.includes(message));
+  return machineFaults.test(codeOf(error)) || isLostSession(error);
 }
 
 /** Whether an error says that the session is lost: the server has ended it, or the connection broke. */
 export function isLostSession(error: unknown): boolean {
   const code = codeOf(error);
-  if (/^(08(?!P01)...|25P0[34]|57P0[123])$/.test(code) || connectionFaults.test(code)) return true;
+  if (lostSessions.test(code) || connectionFaults.test(code)) return true;
   return chainOf(error).some(({ message }) => lostConnections.includes(message));
 }
 

@@ -1,10 +1,10 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { createCoreStore } from '../engine/core-store.ts';
 import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace, Store, StoreOptions } from '../store.ts';
 import { openCore } from './core.ts';
 import type { Queries } from './leaf-rows.ts';
-import { type Line, openLine } from './line.ts';
+import { type Line, openLine, randomId } from './line.ts';
 import { rejectUnlessMachineFault } from './postgres-errors.ts';
 import { refuseWithoutGrants } from './roles.ts';
 import { migrate, refuseOtherSchema, type Session, schemaOf } from './upgrade.ts';
@@ -18,7 +18,7 @@ export type PostgresOptions = Pick<StoreOptions, 'environment' | 'currency' | 'o
 
 /** Opens the store on PostgreSQL. Throws DatabaseError. */
 export async function openPostgresStore({ place, isAlone, ...options }: PostgresOptions): Promise<Store> {
-  const instanceId = randomInt(2 ** 47);
+  const instanceId = randomId();
   const prepare = (client: Session & Queries) => prepareDatabase(client, options);
   const line = await openLine(place, prepare, isAlone ? undefined : instanceId);
   try {
@@ -78,7 +78,7 @@ async function serve(line: Line, instanceId: number): Promise<Store> {
   let isClosed = false;
   const rest = {
     ...{ checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost },
-    instances: { isLeading: () => !isClosed && line.isInSession() && instances.isLeading() },
+    instances: { isLeading: () => !isClosed && core.isLeading() },
   };
   const signing = setInterval(instances.wake, signEveryMs).unref();
   const store = createCoreStore(core, rest, async () => {

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type { Reply } from '../engine/failure.ts';
 import type { LeafRow } from '../engine/leaves.ts';
 import { measureTransactions, type Requests } from '../engine/requests.ts';
@@ -7,7 +6,7 @@ import type { PostgresAdmission } from './admission.ts';
 import type { PostgresHandlers } from './handlers.ts';
 import type { Instances } from './instances.ts';
 import { type Queries, rowsPerQuery } from './leaf-rows.ts';
-import { ConnectionLost, type Line } from './line.ts';
+import { ConnectionLost, type Line, randomId } from './line.ts';
 import { all } from './needed.ts';
 import { type NewestEvent, newestEvents } from './outbox.ts';
 import { isMachineFault, rejectUnlessMachineFault } from './postgres-errors.ts';
@@ -132,9 +131,7 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     load: async (): Promise<void> => {
       joinSession();
       await outbox.load();
-      const { read } = begin([], { isWriting: false, isFenced: false });
-      await all([read, line.query(mayPause)]);
-      await open(await read);
+      await open(await begin([], { isWriting: false, isFenced: false }).read);
       await log.load();
       await admission.load();
       await batches.load();
@@ -233,7 +230,7 @@ const batchesKept = 100;
  * PostgreSQL's own transactions cannot: after a crash it is given out again.
  */
 function createBatches(queries: Queries) {
-  let newest = randomInt(2 ** 47);
+  let newest = randomId();
   return {
     /** Returns the number of a transaction that begins. */
     insert: (): [number, Promise<unknown>[]] => {
@@ -247,9 +244,6 @@ function createBatches(queries: Queries) {
     load: () => queries.query(`DELETE FROM batch WHERE at < now() - interval '1 hour'`),
   };
 }
-
-/** The start has no fence that others wait for, so it may pause for longer. */
-const mayPause = `SET LOCAL idle_in_transaction_session_timeout = '30s'`;
 
 const insertBatch = { name: 'insert batch', text: 'INSERT INTO batch (id) VALUES ($1)' };
 
