@@ -262,7 +262,7 @@ function createReload(
     const next = readKeyRing(source);
     await checkSealedSecrets(registry.execute, next, Math.floor(clock.nowMs() / 1000));
     await joinInstances(config, next, registry.execute).catch(async (error) => {
-      // The others must see the keys that this instance goes on with.
+      // The others must see the keys that this instance still uses.
       await joinInstances(config, registry.keyRing, registry.execute);
       throw error;
     });

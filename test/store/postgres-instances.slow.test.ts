@@ -215,7 +215,7 @@ function fileWatched(store: Store) {
   };
 }
 
-test('an instance that is killed loses nothing that it answered, and the other goes on', {
+test('an instance that is killed loses nothing that it answered, and the other continues', {
   skip,
 }, async (t) => {
   const { url, openAs } = await openDatabase(t);
@@ -240,7 +240,7 @@ const fenceHolder = `SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
   WHERE locktype = 'advisory' AND granted AND state = 'idle in transaction' AND application_name = 'artseal'
     AND classid::bigint << 32 | objid::bigint = hashtextextended('artseal fence', 0)`;
 
-test('an instance that is stopped with the fence does not stop the other, and goes on later', {
+test('an instance that is stopped with the fence does not stop the other, and continues later', {
   skip,
 }, async (t) => {
   const { url, openAs } = await openDatabase(t);

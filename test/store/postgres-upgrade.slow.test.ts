@@ -184,7 +184,7 @@ test('an upgrade is refused while an instance serves that could not use the data
   const count = lines.length;
   await eventually('further filings', limitMs, () => lines.length > count + 50);
 
-  // One that stands still longer than others wait for it goes on in vain.
+  // One that stands still longer than others wait for it continues in vain.
   child.kill('SIGSTOP');
   await eventually('the upgrade', limitMs, async () => {
     await runSql(url, "UPDATE instance SET seen_at = seen_at - interval '1 minute'");

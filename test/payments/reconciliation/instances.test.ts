@@ -262,7 +262,7 @@ test('a hold that ends soon has one event, although another instance takes over'
   assert.equal(await warned(), 1);
 });
 
-test('an instance that takes over goes on with the look-ups of RELEASED orders', async (t) => {
+test('an instance that takes over continues the look-ups of RELEASED orders', async (t) => {
   const roundMs = 10 * minuteMs;
   const slow = { pollMs: 5 * minuteMs, releasedLookUpMs: roundMs };
   const { kit, lead } = await openTwo(t, {}, slow);
