@@ -57,6 +57,8 @@ export interface OrderUpdate extends Pick<UpdatePlan, 'to' | 'ended' | 'resetsAt
   readonly notificationCount: number;
   /** EscrowCase.lookUpAtMs at the time of the request. */
   readonly expectedLookUpAtMs: number | undefined;
+  /** The number of changes in the history of the order at the time of the request. */
+  readonly expectedChanges: number;
   /** Unix milliseconds; undefined for never. */
   readonly lookUpAtMs: number | undefined;
 }
@@ -114,8 +116,8 @@ export interface ReconciliationCommands {
   }): boolean;
   /**
    * Applies an update and returns the new case. Returns undefined and changes nothing if the order has left `from`, would become
-   * FROZEN although it was cancelled, needs a review and is not RELEASED, or has an instruction under way and is not due at
-   * `expectedLookUpAtMs`.
+   * FROZEN although it was cancelled, needs a review and is not RELEASED, has an instruction under way and is not due at
+   * `expectedLookUpAtMs`, or has an `afterPayout` and other than `expectedChanges` changes.
    */
   UpdateOrder(command: { readonly update: OrderUpdate; readonly at: BusinessTime }): EscrowCase | undefined;
   /** Returns an order to reconcile. */

@@ -111,7 +111,7 @@ function orderUpdate(world: World, found: EscrowCase): Taken<'UpdateOrder'> {
     at: world.time(),
     update: {
       ...{ escrowId, from, to: plan.to, ended: plan.ended, resetsAttempts: plan.resetsAttempts },
-      ...{ notificationCount, expectedLookUpAtMs },
+      ...{ notificationCount, expectedLookUpAtMs, expectedChanges: order.history.length },
       ...{ afterPayout: plan.afterPayout, reference: payment.reference },
       holdExpiresAtMs: payment.holdExpiresAtMs,
       nextAction: plan.awaitsBuyer ? until : undefined,

@@ -74,6 +74,7 @@ export function createOrderUpdates(dependencies: OrderUpdateDependencies) {
       const written = await write({
         ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, expectedLookUpAtMs, nextAction },
         ...{ reference: payment.reference, holdExpiresAtMs: payment.holdExpiresAtMs },
+        expectedChanges: order.history.length,
         afterPayout: planned.afterPayout,
         prepared: planned.givesBack ? newInstruction('REFUND') : undefined,
         review: why === undefined ? undefined : { why, found: payment },
@@ -175,6 +176,6 @@ function unchanged({ order, notificationCount, lookUpAtMs: expectedLookUpAtMs }:
     ...{ escrowId, from: state, to: state, ended: [], prepared: undefined, nextAction },
     ...{ reference: undefined, holdExpiresAtMs: undefined, afterPayout: undefined },
     ...{ review: undefined, resetsAttempts: false, notificationCount },
-    ...{ expectedLookUpAtMs, lookUpAtMs: undefined },
+    ...{ expectedLookUpAtMs, expectedChanges: order.history.length, lookUpAtMs: undefined },
   };
 }

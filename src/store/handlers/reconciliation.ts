@@ -103,7 +103,7 @@ const isElsewhere = async (
 
 /** The handler that applies an update to an order, unless the order has changed meanwhile. */
 function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
-  const { rows, instructions, toCase, requireRow } = books;
+  const { rows, instructions, history, toCase, requireRow } = books;
   return writes(async ({ update, at }) => {
     const { from, to, ended, prepared, review, afterPayout } = update;
     const row = await requireRow(update.escrowId);
@@ -114,6 +114,9 @@ function createUpdate(books: EscrowBooks): Handlers['UpdateOrder'] {
     // Cancelled since the provider request: the hold goes back.
     if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
     if (await isElsewhere(books, row, update.expectedLookUpAtMs)) return undefined;
+    // Another instance that leads now has looked it up, too.
+    if (afterPayout !== undefined && (await history.of(row.id)).length !== update.expectedChanges)
+      return undefined;
     if (!(await rows.update(row, update, at.atMs))) return undefined;
     for (const { instructionId, status, reason } of ended) {
       await instructions.move(instructionId, status, reason);

@@ -4,7 +4,7 @@ import { holdWarningS } from '../../../src/domain/event.ts';
 import type { ReconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
 import { holdLastsMs } from '../../../src/payments/simulated/hold.ts';
 import type { Execute, Kind, Result } from '../../../src/store/store.ts';
-import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
+import { type Kit, kitLimits, openKit, quiet, released } from './kit.ts';
 
 const { answerTimeoutMs, firstRetryMs, pollMs } = kitLimits;
 const minuteMs = 60_000;
@@ -260,6 +260,28 @@ test('a hold that ends soon has one event, although another instance takes over'
   lead('other');
   await kit.pass(2 * minuteMs);
   assert.equal(await warned(), 1);
+});
+
+test('a change of a payout that two instances find at once has one record and one event', async (t) => {
+  const { kit } = await openTwo(t);
+  const escrowId = await released(kit);
+  kit.provider.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
+  const bothFound = Promise.withResolvers<void>();
+  let found = 0;
+  const together = through('UpdateOrder', async (run) => {
+    found += 1;
+    if (found === 2) bothFound.resolve();
+    await bothFound.promise;
+    return run();
+  });
+  const instances = [1, 2].map(() => kit.join({ execute: together(kit.execute) }));
+  await Promise.allSettled(instances.map(({ reconciler }) => reconciler.lookUpReleased(escrowId)));
+  const { order } = await kit.case(escrowId);
+  assert.equal(order.history.filter(({ payment }) => payment === 'DISPUTED').length, 1);
+  const { events } = await kit.execute({
+    ...{ kind: 'ReadEvents', callerId: kit.platform.callerId, after: undefined },
+  });
+  assert.equal(events.filter(({ type }) => type === 'escrow.payment_disputed').length, 1);
 });
 
 test('an instance that takes over continues the look-ups of RELEASED orders', async (t) => {

@@ -296,6 +296,7 @@ export function settlementOf(
     resetsAttempts: true,
     notificationCount,
     expectedLookUpAtMs,
+    expectedChanges: order.history.length,
     lookUpAtMs: undefined,
     ...over,
   };
