@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
+import { rowsPerQuery, selectRows } from '../../src/store/postgres/leaf-rows.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { takeFence } from '../../src/store/postgres/transactions.ts';
 import { perform, type Store } from '../../src/store/store.ts';
 import { createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
 import { addPlatform, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
@@ -15,22 +17,24 @@ interface Sent {
   waits: number;
 }
 
-/** Records the transactions of all connections of this process that file something. */
-function recordFilings(t: TestContext): Sent[] {
-  const filing: Sent[] = [];
+/** Records the transactions of all connections of this process. */
+function recordTransactions(t: TestContext): Sent[] {
+  const recorded: Sent[] = [];
   const open = new WeakMap<object, Sent & { underWay: number }>();
   const { query } = pg.Client.prototype;
   t.after(() => Object.assign(pg.Client.prototype, { query }));
   function record(this: pg.Client, ...args: [string | { readonly name?: string; readonly text: string }]) {
     const [sent] = args;
     const text = typeof sent === 'string' ? sent : (sent.name ?? sent.text);
-    const current = open.get(this) ?? { statements: [], waits: 0, underWay: 0 };
-    open.set(this, text === 'BEGIN' ? { statements: [], waits: 0, underWay: 0 } : current);
-    const transaction = open.get(this) ?? current;
+    let transaction = open.get(this);
+    if (transaction === undefined || text === 'BEGIN') {
+      transaction = { statements: [], waits: 0, underWay: 0 };
+      open.set(this, transaction);
+      recorded.push(transaction);
+    }
     if (transaction.underWay === 0) transaction.waits += 1;
     transaction.underWay += 1;
     transaction.statements.push(text);
-    if (text === 'insert filing') filing.push(transaction);
     const result = Reflect.apply(query, this, args) as unknown as Promise<unknown>;
     const ended = () => {
       transaction.underWay -= 1;
@@ -39,35 +43,63 @@ function recordFilings(t: TestContext): Sent[] {
     return result;
   }
   Object.assign(pg.Client.prototype, { query: record });
-  return filing;
+  return recorded;
 }
 
-test('a batch of filings waits for the database twice, also after filings of another instance', {
-  skip,
-}, async (t) => {
+const files = ({ statements }: Sent) => statements.includes('insert filing');
+
+/** A database with a platform, functions that open a store and an instance on it, and one that files so many artworks at once. */
+async function openDatabase(t: TestContext) {
   const url = await createDatabase(t);
-  const open = async (host: string) => {
+  const open = async () => {
     const store = await openPostgresStore({ place: { url }, ...sandbox });
     t.after(() => store.close());
+    return store;
+  };
+  const openAs = async (host: string) => {
+    const store = await open();
     await perform(store, { kind: 'JoinInstances', facts: instanceFacts(host) });
     return store;
   };
-  const both = [await open('a'), await open('b')] as const;
-  await addPlatform(both[0], 'gallery');
+  await addPlatform(await open(), 'gallery');
   let nonces = 0;
-  const file = (store: Store) =>
+  const file = (store: Store, count: number) =>
     Promise.all(
-      Array.from({ length: 40 }, () => {
+      Array.from({ length: count }, () => {
         nonces += 1;
         const nonce = { keyId: 1, nonce: `${nonces}` };
         const quota = { callerId: 1, month: '2026-11', limit: 1_000, take: true };
         return store.execute({ admission: { nowS: 1_800_000_000, nonce, quota }, effect: toFile(by) });
       }),
     );
+  return { open, openAs, file };
+}
+
+test('a batch of filings waits for the database twice, also after filings of another instance', {
+  skip,
+}, async (t) => {
+  const { openAs, file } = await openDatabase(t);
+  const both = [await openAs('a'), await openAs('b')] as const;
   // Each reads once what it then keeps in memory.
-  for (const store of both) await file(store);
-  const filed = recordFilings(t);
-  for (let turn = 0; turn < 6; turn += 1) await file(both[turn % 2] ?? both[0]);
+  for (const store of both) await file(store, 40);
+  const recorded = recordTransactions(t);
+  for (let turn = 0; turn < 6; turn += 1) await file(both[turn % 2] ?? both[0], 40);
+  const filed = recorded.filter(files);
   assert.ok(filed.length >= 6);
   for (const { statements, waits } of filed) assert.equal(waits, 2, statements.join(', '));
+});
+
+test('a store that was away long reads the leaves of others before it has the fence', { skip }, async (t) => {
+  const { open, openAs, file } = await openDatabase(t);
+  // It reads nothing by itself, since it has not joined.
+  const away = await open();
+  await file(away, 1);
+  const here = await openAs('here');
+  for (let nth = 0; nth < rowsPerQuery + 100; nth += 1) await file(here, 1);
+  const recorded = recordTransactions(t);
+  await file(away, 1);
+  assert.equal(recorded.filter(files).length, 1);
+  const reading = recorded.filter(({ statements }) => statements.includes(selectRows.name));
+  assert.equal(reading.length, 1);
+  assert.ok(!reading[0]?.statements.includes(takeFence.name));
 });

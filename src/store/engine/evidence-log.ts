@@ -43,6 +43,8 @@ export interface EvidenceLog {
   drop(): void;
   /** Reads the tables again after another instance has added leaves. Call it before anything is appended. */
   readAgain(): void;
+  /** Then also reads the new leaves into the index, if that had all leaves before. */
+  indexAgain(): void;
   /** Writes all leaves that were appended. Call it before a command reads them in the tables. */
   write(): void;
   committed(): void;
@@ -147,10 +149,10 @@ export function createLog(tables: LogTables, incidents?: Incidents, isSandbox?: 
       pending.length = kept;
       newestFiling = newestKept;
     },
-    readAgain: () => {
-      const isIndexed = index.scanned() === written.current().tree.size;
-      written.readAgain();
-      newestFiling = newestKept = isIndexed && newestFiling ? index.newestFiling() : undefined;
+    readAgain: written.readAgain,
+    indexAgain: () => {
+      const newest = index.newestFiling();
+      newestFiling = newestKept = newestFiling && newest;
     },
     write: () => {
       if (pending.length === 0) return;

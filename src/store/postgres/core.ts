@@ -31,7 +31,7 @@ import {
   rejectUnlessMachineFault,
   repeatable,
 } from './postgres-errors.ts';
-import { createTransactions, FateUnknown, FenceNeeded } from './transactions.ts';
+import { createTransactions, FarBehind, FateUnknown, FenceNeeded, type Mode } from './transactions.ts';
 
 /** How often a transaction is tried that another one was in the way of. */
 const triesMax = 4;
@@ -138,7 +138,7 @@ function createAttempts({
     batch: readonly StoreRequest[],
     storing?: () => void,
     tries = 1,
-    mode = modeOf(batch),
+    mode: Mode = modeOf(batch),
   ): Promise<readonly Reply[]> {
     const { isWriting } = mode;
     try {
@@ -146,6 +146,10 @@ function createAttempts({
     } catch (thrown) {
       const error = driverError(thrown);
       if (error instanceof FenceNeeded) return attempt(batch, undefined, tries, { ...mode, isFenced: true });
+      if (error instanceof FarBehind) {
+        await attempt([], undefined, tries, { isWriting: false, isFenced: false });
+        return attempt(batch, undefined, tries, { ...mode, readsMany: true });
+      }
       if (error instanceof FateUnknown)
         return batch.map(() => ({ failure: unavailableFor(fateUnknown, error) }));
       if (isRepeatable(error) && tries < triesMax) {

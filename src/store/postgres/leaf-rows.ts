@@ -9,7 +9,8 @@ export type Queries = Pick<pg.ClientBase, 'query'>;
 /** Rows that one query reads, at most: those of two tiles, if each leaf has a row of its own. */
 export const rowsPerQuery = 512;
 
-const selectRows = {
+/** Reads rows in their order. */
+export const selectRows = {
   name: 'leaf rows',
   text: 'SELECT id, first, data, hashes FROM log_leaf WHERE id >= $1 ORDER BY id LIMIT $2',
 };

@@ -65,7 +65,9 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
       }
       isOtherSession = false;
       if (leafCount === size) return;
+      const isIndexed = log.index.scanned() === size;
       await whenRead(log.readAgain);
+      if (isIndexed) await whenRead(log.indexAgain);
     },
     /** Reads the tree. */
     load: async (): Promise<void> => {

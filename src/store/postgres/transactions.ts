@@ -18,6 +18,9 @@ export class FateUnknown extends Error {}
 /** A transaction ran without the fence, and has to be repeated with it. */
 export class FenceNeeded extends Error {}
 
+/** A transaction that has the fence found many leaves of other instances, and has to be repeated when they are read. */
+export class FarBehind extends Error {}
+
 /** What a transaction changes in memory, and the function that executes its requests. */
 type TransactionParts = Omit<PostgresHandlers, 'all'> &
   Pick<Requests, 'executeSome'> & { readonly admission: PostgresAdmission; readonly instances: Instances };
@@ -40,10 +43,12 @@ interface Sizes {
 type Found = Sizes & (LeafRow | { readonly id: null });
 
 /** How a transaction runs. */
-interface Mode {
+export interface Mode {
   readonly isWriting: boolean;
   /** Whether it waits for the fence, and then has it until it ends. */
   readonly isFenced: boolean;
+  /** Whether it reads many leaves of other instances, while those wait for the fence. */
+  readonly readsMany?: boolean;
 }
 
 /** A transaction that has begun. */
@@ -92,7 +97,9 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     try {
       const { id, read } = takeBegun(batch, mode);
       isFenced = mode.isFenced;
-      await open(await read);
+      const found = await read;
+      if (isFenced && !mode.readsMany && found.length === rowsPerQuery) throw new FarBehind();
+      await open(found);
       const replies = await executeSome(batch);
       if (outbox.isWriting()) requireFence();
       const committing = commit(id);
