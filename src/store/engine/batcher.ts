@@ -24,10 +24,15 @@ interface Waiting {
 }
 
 /**
- * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. It may
- * call `storing` when all requests are executed and only the commit is left.
+ * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. If it has
+ * to wait before it begins, it may then call `extended`, and executes the batch that this returns instead: with those that came meanwhile.
+ * It may call `storing` when all requests are executed and only the commit is left.
  */
-type Send = (requests: readonly StoreRequest[], storing: () => void) => Promise<readonly Reply[]>;
+export type Send = (
+  requests: readonly StoreRequest[],
+  storing: () => void,
+  extended: () => readonly StoreRequest[],
+) => Promise<readonly Reply[]>;
 
 /**
  * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
@@ -41,47 +46,47 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
   let next: readonly Waiting[] = [];
   let isStoring = false;
   let heldCharacters = 0;
-  let underWay = 0;
-  let isScheduled = false;
+  let underWay: readonly Waiting[] = [];
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
 
   const waiting = (): number => queue.length() + next.length;
-  const canSend = (): boolean => waiting() > 0 && underWay === 0;
+  const canSend = (): boolean => waiting() > 0 && underWay.length === 0;
+  const sendSoon = afterTurn(() => {
+    if (canSend()) sendNext();
+  });
 
   function schedule(): void {
-    if (isStoring && next.length === 0 && queue.length() >= Math.min(underWay, worthwhile)) {
+    if (isStoring && next.length === 0 && queue.length() >= Math.min(underWay.length, worthwhile)) {
       next = queue.take();
       readAhead?.(next.map(({ request }) => request));
     }
     if (!canSend()) return;
     if (next.length > 0 || queue.length() >= worthwhile) sendNext();
-    else if (!isScheduled) {
-      isScheduled = true;
-      // After the I/O events of this turn and all that they cause, so that they share the fsync.
-      setImmediate(() => {
-        isScheduled = false;
-        if (canSend()) sendNext();
-      });
-    }
+    else sendSoon();
   }
 
   function sendNext(): void {
-    const batch = next.length > 0 ? next : queue.take();
+    const batch = next.length > 0 ? [...next] : queue.take();
     next = [];
-    underWay = batch.length;
+    underWay = batch;
+    const dated = () => batch.map(dates.dated);
+    const extended = () => {
+      batch.push(...queue.take());
+      return dated();
+    };
     const storing = () => {
       isStoring = true;
       schedule();
     };
-    send(batch.map(dates.dated), storing).then(
+    send(dated(), storing, extended).then(
       (replies) => end(batch, replies),
       (error) => end(batch, [], error),
     );
   }
 
   function end(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
-    underWay = 0;
+    underWay = [];
     isStoring = false;
     const left = error === undefined && replies.length > 0 ? batch.slice(replies.length) : [];
     next = [...left, ...next];
@@ -95,7 +100,7 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
   }
 
   function endIfIdle(): void {
-    if (isClosed && underWay === 0 && waiting() === 0) ended.resolve();
+    if (isClosed && underWay.length === 0 && waiting() === 0) ended.resolve();
   }
 
   return {
@@ -109,23 +114,35 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
       }
       dates.submitted(request);
       queue.add({
-        ...{ request, characters, reject },
+        ...{ request, characters, reject, resolve: resolve as Waiting['resolve'] },
         share: request.share ?? shares.service,
         cost: costOf(request),
-        resolve: resolve as Waiting['resolve'],
       });
       heldCharacters += characters;
       schedule();
       return promise;
     },
     /** Accepted requests without a reply. */
-    inFlight: (): number => waiting() + underWay,
+    inFlight: (): number => waiting() + underWay.length,
     /** Accepts no more requests; resolves when all accepted ones have their replies. */
     close: (): Promise<void> => {
       isClosed = true;
       endIfIdle();
       return ended.promise;
     },
+  };
+}
+
+/** Returns a function that runs `work` once after the I/O events of this turn and all that they cause, so that those share an fsync. */
+function afterTurn(work: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    setImmediate(() => {
+      isDue = false;
+      work();
+    });
   };
 }
 

@@ -1,12 +1,11 @@
 import type { Store, StoreMetrics, StoreRequest } from '../store.ts';
-import { createBatcher } from './batcher.ts';
-import type { Reply } from './failure.ts';
+import { createBatcher, type Send } from './batcher.ts';
 import { createKnownState, derivedKey, type News } from './known-state.ts';
 
 /** What executes the batches of a store in this thread. */
 interface Core {
   readonly secret: Uint8Array;
-  executeBatch(batch: readonly StoreRequest[], storing: () => void): Promise<readonly Reply[]>;
+  executeBatch: Send;
   /** Reads what the next batch needs, while the one before is stored. */
   readAhead?(batch: readonly StoreRequest[]): void;
   changedCredentials(): News['credentials'];
@@ -29,8 +28,8 @@ export function createCoreStore(
       storageErrors: core.storageErrors(),
     });
   report();
-  const { execute, inFlight, close } = createBatcher(async (batch, storing) => {
-    const replies = await core.executeBatch(batch, storing);
+  const { execute, inFlight, close } = createBatcher(async (...sent) => {
+    const replies = await core.executeBatch(...sent);
     report();
     return replies;
   }, core.readAhead);

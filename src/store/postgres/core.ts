@@ -1,6 +1,7 @@
 import type { Environment } from '../../domain/caller.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData } from '../../domain/violation.ts';
+import type { Send } from '../engine/batcher.ts';
 import {
   cannotWork,
   createIncidents,
@@ -78,8 +79,9 @@ export async function openCore(line: Line, instanceId: number) {
   return {
     secret: deployment.secret,
     ...{ instances, isLeading },
-    /** As that of SQLite. */
-    executeBatch: async (batch: readonly StoreRequest[], storing?: () => void): Promise<readonly Reply[]> => {
+    executeBatch: (async (first, storing, extended) => {
+      const hasWaited = await transactions.enter(attempts.modeOf(first));
+      const batch = hasWaited ? extended() : first;
       const isChanging = batch.some(requests.changesCredentials);
       const replies = await attempts.run(batch, isChanging ? undefined : storing);
       if (isChanging || !credentials.areOf(transactions.audited())) {
@@ -87,7 +89,7 @@ export async function openCore(line: Line, instanceId: number) {
         await readCredentials().catch(rejectUnlessMachineFault);
       }
       return replies;
-    },
+    }) satisfies Send,
     /** Begins the transaction of the next batch while the COMMIT before it is under way, unless that has failed. */
     readAhead: (batch: readonly StoreRequest[]): void =>
       transactions.readAhead(batch, attempts.modeOf(batch)),

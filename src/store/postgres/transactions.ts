@@ -51,43 +51,24 @@ export interface Mode {
   readonly readsMany?: boolean;
 }
 
-/** A transaction that has begun. */
+/** A transaction that has begun and reads. */
 interface Begun {
   /** Its number, if it writes. */
   readonly id: number | undefined;
   /** Resolves when all that its requests need is read. */
-  readonly read: Promise<readonly Found[]>;
+  readonly found: Promise<readonly Found[]>;
 }
 
 /** Runs transactions of several requests, and measures those that write. */
 export function createTransactions(line: Line, parts: TransactionParts) {
-  const { log, outbox, filings, admission, instances } = parts;
-  const { batches, begin, open, executeSome, commit, audited } = createSteps(line, parts);
+  const { log, outbox, filings, admission } = parts;
+  const steps = createSteps(line, parts);
+  const { batches, open, executeSome, commit, audited } = steps;
+  const beginnings = createBeginnings(line, parts, steps);
+  const { joinSession, enter, readAhead } = beginnings;
   const measured = measureTransactions();
-  /** The transaction of the next batch, if it was begun before the COMMIT of this one was answered. */
-  let ahead: Begun | undefined;
   /** Whether the transaction that runs has the fence. */
   let isFenced = true;
-  /** Whether a COMMIT is under way that has not failed, so that the next transaction is that of the next batch. */
-  let mayReadAhead = false;
-
-  /** Uses the session that is there now. */
-  function joinSession(): void {
-    if (!line.begin()) return;
-    ahead = undefined;
-    instances.joinedSession();
-    log.joinedSession();
-  }
-
-  /** The transaction that was begun ahead, if its session is still there, or else a new one. */
-  function takeBegun(batch: readonly StoreRequest[], mode: Mode): Begun {
-    const begun = ahead;
-    ahead = undefined;
-    mayReadAhead = false;
-    if (begun !== undefined && line.isInSession()) return begun;
-    joinSession();
-    return begin(batch, mode);
-  }
 
   async function transact(
     batch: readonly StoreRequest[],
@@ -95,25 +76,24 @@ export function createTransactions(line: Line, parts: TransactionParts) {
     storing: (() => void) | undefined,
   ): Promise<readonly Reply[]> {
     try {
-      const { id, read } = takeBegun(batch, mode);
+      const begun = beginnings.take(batch, mode);
       isFenced = mode.isFenced;
-      const found = await read;
+      const found = await begun.found;
       if (isFenced && !mode.readsMany && found.length === rowsPerQuery) throw new FarBehind();
       await open(found);
       const replies = await executeSome(batch);
       if (outbox.isWriting()) requireFence();
-      const committing = commit(id);
+      const committing = commit(begun.id);
       if (storing !== undefined && replies.length === batch.length) {
-        mayReadAhead = true;
+        beginnings.allowNext();
         storing();
       }
       await (mode.isWriting ? measured.commitSeconds.timed(() => committing) : committing);
       for (const part of [log.log, outbox, admission]) part.committed();
       return replies;
     } catch (error) {
-      // This ends the transaction that was begun ahead, too. A lost connection has rolled back already.
-      ahead = undefined;
-      mayReadAhead = false;
+      // The ROLLBACK ends the next transaction, too. A lost connection has rolled back already.
+      beginnings.drop();
       await line.query('ROLLBACK').catch(rejectUnlessMachineFault);
       for (const part of [log.log, outbox, filings, admission]) part.rolledBack();
       throw error;
@@ -125,26 +105,106 @@ export function createTransactions(line: Line, parts: TransactionParts) {
   }
 
   return {
-    ...{ joinSession, requireFence, audited },
+    ...{ joinSession, requireFence, audited, enter, readAhead },
     run: (batch: readonly StoreRequest[], mode: Mode, storing?: () => void): Promise<readonly Reply[]> =>
       measured.run(mode.isWriting, () => transact(batch, mode, storing)),
-    readAhead: (batch: readonly StoreRequest[], mode: Mode): void => {
-      if (!mayReadAhead) return;
-      ahead = begin(batch, mode);
-      // The batch awaits `read` again, unless this transaction is dropped.
-      ahead.read.catch(() => {});
-    },
     /** Reads the tree of the log, and what else is kept in memory. */
     load: async (): Promise<void> => {
-      joinSession();
       await outbox.load();
-      await open(await begin([], { isWriting: false, isFenced: false }).read);
+      await open(await beginnings.take([], { isWriting: false, isFenced: false }).found);
       await log.load();
       await admission.load();
       await batches.load();
       await line.query('COMMIT');
     },
     metrics: measured.metrics,
+  };
+}
+
+/** Begins transactions, if possible while the COMMIT before is under way. */
+function createBeginnings(
+  line: Line,
+  { instances, log }: TransactionParts,
+  { begin, read }: ReturnType<typeof createSteps>,
+) {
+  /** Gives the next batch its transaction, which was begun already. */
+  let next: ((batch: readonly StoreRequest[], mode: Mode) => Begun) | undefined;
+  /** Resolves when the next transaction has the fence, if that has read nothing yet. */
+  let entered: Promise<void> | undefined;
+  /** Whether a COMMIT is under way that has not failed, so that the next transaction is that of the next batch. */
+  let mayBeginNext = false;
+
+  /** Forgets the next transaction. */
+  function drop(): void {
+    next = entered = undefined;
+    mayBeginNext = false;
+  }
+
+  /** Uses the session that is there now. */
+  function joinSession(): void {
+    if (!line.begin()) return;
+    drop();
+    instances.joinedSession();
+    log.joinedSession();
+  }
+
+  /** Reads what the requests of a transaction need. Without other instances, it was begun in the same round trip. */
+  function readIn(begun: Promise<void>, batch: readonly StoreRequest[], mode: Mode): Begun {
+    const { id, found } = read(batch, mode);
+    return { id, found: all([begun, found]).then(() => found) };
+  }
+
+  const waitsForOthers = ({ isFenced }: Mode): boolean => isFenced && instances.others() > 0;
+
+  /** Begins the next transaction and leaves its reads to its batch. */
+  function beginNext(mode: Mode): void {
+    const begun = begin(mode);
+    begun.catch(() => {});
+    entered = begun;
+    next = (batch, modeOfBatch) => readIn(begun, batch, modeOfBatch);
+  }
+
+  return {
+    ...{ drop, joinSession },
+    /** Call it when only the COMMIT is left. */
+    allowNext: (): void => {
+      mayBeginNext = true;
+    },
+    /** The next transaction, if its session is still there, or else a new one. */
+    take: (batch: readonly StoreRequest[], mode: Mode): Begun => {
+      const taken = line.isInSession() ? next : undefined;
+      drop();
+      if (taken !== undefined) return taken(batch, mode);
+      joinSession();
+      return readIn(begin(mode), batch, mode);
+    },
+    /** Begins the transaction of the next batch. */
+    readAhead: (batch: readonly StoreRequest[], mode: Mode): void => {
+      if (!mayBeginNext) return;
+      if (waitsForOthers(mode)) {
+        beginNext(mode);
+        return;
+      }
+      const begun = readIn(begin(mode), batch, mode);
+      // The batch awaits it again, unless this transaction is dropped.
+      begun.found.catch(() => {});
+      next = () => begun;
+    },
+    /**
+     * If other instances take the fence, too, waits for it. Returns whether it has waited: then requests that came meanwhile can share
+     * the transaction.
+     */
+    enter: async (mode: Mode): Promise<boolean> => {
+      if (!line.isInSession()) drop();
+      if (!waitsForOthers(mode) || line.fault() !== undefined) return false;
+      if (next === undefined) {
+        joinSession();
+        beginNext(mode);
+      }
+      if (entered === undefined) return false;
+      await Promise.allSettled([entered]);
+      return true;
+    },
   };
 }
 
@@ -156,26 +216,28 @@ function createSteps(line: Line, parts: TransactionParts) {
   return {
     audited: () => audited,
     batches,
-    /** Begins a transaction, and reads what its requests need, in one round trip. */
-    begin: (batch: readonly StoreRequest[], { isWriting, isFenced }: Mode): Begun => {
-      filings.begin();
-      admission.end();
-      const admissions = batch.flatMap((request) => request.admission ?? []);
-      const commands = batch.flatMap(({ effect }) => effect ?? []);
-      const begun = [
+    /** Begins a transaction. */
+    begin: ({ isFenced }: Mode): Promise<void> =>
+      all([
         ...instances.endStopped(),
         line.query('BEGIN'),
         line.query(keepSchema),
         ...(isFenced ? [line.query(takeFence)] : []),
-      ];
+      ]),
+    /** Reads what its requests need. */
+    read: (batch: readonly StoreRequest[], { isWriting }: Mode): Begun => {
+      filings.begin();
+      admission.end();
+      const admissions = batch.flatMap((request) => request.admission ?? []);
+      const commands = batch.flatMap(({ effect }) => effect ?? []);
       const [id, inserted] = isWriting ? batches.insert() : [undefined, []];
       // The filings before the log, which then has their leaves.
       const read = [...admission.read(admissions), ...filings.read(commands)];
       // As this instance knows them once the COMMIT under way has ended.
       const values = [log.firstUnread(), rowsPerQuery, outbox.position()];
       const found = line.query<Found>({ ...selectNew, values });
-      const sent = all([...begun, ...inserted, ...read, found, ...instances.sign()]);
-      return { id, read: sent.then(async () => (await found).rows) };
+      const sent = all([...inserted, ...read, found, ...instances.sign()]);
+      return { id, found: sent.then(async () => (await found).rows) };
     },
     /** Opens a transaction that has begun, after the one before has ended. */
     open: async (found: readonly Found[]): Promise<void> => {
