@@ -74,7 +74,7 @@ export async function openCore(
     if (notifications === undefined) throw new Error('The service has not started yet.');
     await notifications.accept(notification);
   });
-  const filingClock = await watchFilingClock({ execute, clock, businessClock, log });
+  const filingClock = await watchFilingClock({ execute, clock, log });
   opened.defer(filingClock.stop);
   const calendar = createCalendar(config.timeZone);
   opened.defer(commands.stop);

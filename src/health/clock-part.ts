@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { clockDifferenceMaxS } from '../api/authentication.ts';
-import type { BusinessClock, Clock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import {
   type ClockFault,
   clockFaultText,
@@ -65,7 +65,6 @@ function seconds(ms: number): string {
 interface FilingClockParts {
   readonly execute: Execute;
   readonly clock: Clock;
-  readonly businessClock: Pick<BusinessClock, 'setAhead'>;
   readonly log: Logger;
 }
 
@@ -75,10 +74,10 @@ const checkEveryMs = 1_000;
 /**
  * Watches whether the wall clock can date filings. It is not part of readiness, since nothing else depends on it. Checks once
  * a second; resolves after the first check. Logs an error when filings begin to be rejected, and a line when they are accepted
- * again. A clock that an operator accepts is trusted from then on, also at other instances whose clock is within a day of it. Sets
- * the business clock ahead as far as another instance has advanced it. Warns while the clock is far from that of the database server.
+ * again. A clock that an operator accepts is trusted from then on, also at other instances whose clock is within a day of it. Warns while
+ * the clock is far from that of the database server.
  */
-export async function watchFilingClock({ execute, clock, businessClock, log }: FilingClockParts) {
+export async function watchFilingClock({ execute, clock, log }: FilingClockParts) {
   const lead = () => clock.nowMs() - clock.monotonicMs();
   let trustedLeadMs = lead();
   /** The number of the last acceptance; undefined before the first check. */
@@ -92,7 +91,6 @@ export async function watchFilingClock({ execute, clock, businessClock, log }: F
     const sentMs = clock.nowMs();
     const state = await execute({ kind: 'ReadLogClock' });
     reportApart(state.databaseMs, sentMs);
-    businessClock.setAhead(state.aheadS);
     // Read after the store, so that this instance has dated nothing later.
     const nowS = Math.floor(clock.nowMs() / 1_000);
     const { sequence: last, timeS: acceptedS } = state.accepted ?? { sequence: 0, timeS: nowS };
