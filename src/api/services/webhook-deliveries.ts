@@ -165,10 +165,10 @@ function createTestWebhook({ businessClock, timestamp, attempt }: ServiceDepende
   };
 }
 
-/** The result of a test whose result was not stored. */
+/** The result of a test without a stored result: its server stopped, or another instance has not ended it yet. */
 const interrupted: WebhookTestResult = {
   ...{ isDelivered: false, httpStatus: null, answer: null },
-  error: 'the server stopped before the result was known',
+  error: 'the result is not known: the test has not ended, or its server stopped',
 };
 
 /** The functions that run the commands of a call. */

@@ -122,7 +122,7 @@ test('a replay of a test event that a crash interrupted does not send it again, 
   const replay = await send(restarted.publicUrl, platform, { method: 'POST', target, headers });
   assert.deepEqual(replay.json, {
     delivered: false,
-    error: 'the server stopped before the result was known',
+    error: 'the result is not known: the test has not ended, or its server stopped',
   });
   assert.equal(held.length, 1);
 });
