@@ -4,76 +4,28 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { takeFence } from '../../src/store/postgres/transactions.ts';
 import { perform, type Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, runSql, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
-import { addPlatform, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
+import { runSql, skipUnlessPostgres, startCluster } from '../support/postgres.ts';
+import { cutConnection, openDatabase } from './postgres-stores.ts';
+import { addPlatform, toFile } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
 const by = { callerId: 1, caller: 'gallery' };
 /** Long enough for a machine that does much else. */
 const limitMs = 60_000;
 
-/** A database with a platform on a cluster of its own, and functions that open stores on it. */
-async function openDatabase(t: TestContext) {
+/** A database on a cluster of its own, which keeps what it answers. */
+async function openOnOwn(t: TestContext) {
   const cluster = await startCluster(t, { fsync: true });
-  const url = await createDatabase(t, { cluster });
-  const open = async () => {
-    const store = await openPostgresStore({ place: { url }, ...sandbox });
-    t.after(() => store.close());
-    return store;
-  };
-  const openAs = async (host: string) => {
-    const store = await open();
-    await perform(store, { kind: 'JoinInstances', facts: instanceFacts(host) });
-    return store;
-  };
-  const one = await open();
-  await addPlatform(one, 'gallery');
-  await one.close();
-  return { cluster, url, open, openAs };
+  return { cluster, ...(await openDatabase(t, cluster)) };
 }
-
-const endSessions = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-  WHERE datname = current_database() AND application_name = 'artseal'`;
-
-const withoutTriggers = (table: string, statement: string) => [
-  `ALTER TABLE ${table} DISABLE TRIGGER ALL`,
-  statement,
-  `ALTER TABLE ${table} ENABLE TRIGGER ALL`,
-];
-
-test('an instance writes nothing to a database that lost its newest leaf, although another one has filed since', {
-  skip,
-}, async (t) => {
-  const { url, open } = await openDatabase(t);
-  const [one, other] = [await open(), await open()];
-  await perform(one, toFile(by));
-  await perform(other, toFile(by));
-  const { filingNo: lost } = await perform(one, toFile(by));
-  await runSql(
-    url,
-    ...withoutTriggers('event', `DELETE FROM event WHERE filing_no = '${lost}'`),
-    ...withoutTriggers('log_leaf', 'DELETE FROM log_leaf WHERE id = (SELECT max(id) FROM log_leaf)'),
-    ...withoutTriggers('filing', `DELETE FROM filing WHERE filing_no = '${lost}'`),
-    endSessions,
-  );
-  const filed = await eventually('a filing at the other', limitMs, () =>
-    perform(other, toFile(by)).catch(() => undefined),
-  );
-  assert.equal(filed.filingNo, lost);
-  await eventually('a new session', limitMs, () => one.findFault() === undefined);
-  for (let nth = 0; nth < 2; nth += 1)
-    await assert.rejects(perform(one, toFile(by)), { reason: 'RECORD_DAMAGED' });
-  await perform(other, toFile(by));
-});
 
 test('a filing is not answered before the standby has it, although its session has ended', {
   skip,
 }, async (t) => {
-  const { url, open } = await openDatabase(t);
+  const { url, open } = await openOnOwn(t);
   const store = await open();
   const waiting = async () =>
     (await runSql<{ pid: number }>(url, "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))[0]
@@ -125,7 +77,7 @@ async function stopWithFence(t: TestContext, folder: string, database: string) {
 test('a session that has the fence and half a query is ended, and not the one of the leader that waits for it', {
   skip,
 }, async (t) => {
-  const { cluster, url, openAs } = await openDatabase(t);
+  const { cluster, url, openAs } = await openOnOwn(t);
   const leader = await openAs('leader');
   await openAs('other');
   assert.equal(leader.instances?.isLeading(), true);
@@ -165,15 +117,13 @@ function intercept(
 test('a filing is answered that was committed just before its session ended, while credentials are new', {
   skip,
 }, async (t) => {
-  const { open } = await openDatabase(t);
+  const { open } = await openOnOwn(t);
   const [one, other] = [await open(), await open()];
   const { apiKey } = await addPlatform(other, 'second');
   const isCommit = (query: unknown) => query === 'COMMIT';
   intercept(t, isCommit, async (client) => {
     const ended = new Promise((resolve) => client.once('end', resolve));
-    (
-      client as unknown as { connection: { stream: NodeJS.WritableStream & { destroy(): void } } }
-    ).connection.stream.destroy();
+    cutConnection(client);
     await ended;
   });
   await perform(one, toFile(by));
@@ -192,7 +142,7 @@ const fileInRounds = (store: Store) =>
   );
 
 test('filings at a process that stood still with the fence are stored', { skip }, async (t) => {
-  const { openAs } = await openDatabase(t);
+  const { openAs } = await openOnOwn(t);
   // Only beside others its session is ended so soon.
   await openAs('other');
   const store = await openAs('own');

@@ -7,30 +7,16 @@ import { takeFence } from '../../src/store/postgres/transactions.ts';
 import { perform, type Store } from '../../src/store/store.ts';
 import { tester } from '../support/audit-log.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
+import { runSql, skipUnlessPostgres } from '../support/postgres.ts';
 import { startInstance } from './child-instance.ts';
-import { addPlatform, anyFiling, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
+import { openDatabase } from './postgres-stores.ts';
+import { addPlatform, anyFiling, sandbox, toFile } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
 const kills = Number(process.env.ARTSEAL_TEST_KILLS ?? 5);
 const by = { callerId: 1, caller: 'gallery' };
 /** Long enough for a machine that does much else. */
 const limitMs = 60_000;
-
-/** A database with a platform, and a function that opens a store on it, joined as an instance of that host. */
-async function openDatabase(t: TestContext) {
-  const url = await createDatabase(t);
-  const openAs = async (host: string) => {
-    const store = await openPostgresStore({ place: { url }, ...sandbox });
-    t.after(() => store.close());
-    await perform(store, { kind: 'JoinInstances', facts: instanceFacts(host) });
-    return store;
-  };
-  const one = await openPostgresStore({ place: { url }, ...sandbox });
-  await addPlatform(one, 'gallery');
-  await one.close();
-  return { url, openAs };
-}
 
 /** Two instances of a database with a platform. */
 async function openTwo(t: TestContext) {

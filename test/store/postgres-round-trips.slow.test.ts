@@ -3,12 +3,12 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import pg from 'pg';
 import { rowsPerQuery, selectRows } from '../../src/store/postgres/leaf-rows.ts';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { takeFence } from '../../src/store/postgres/transactions.ts';
-import { perform, type Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
-import { addPlatform, instanceFacts, sandbox, toFile } from './promises/fixtures.ts';
+import { runSql, skipUnlessPostgres } from '../support/postgres.ts';
+import { openDatabase } from './postgres-stores.ts';
+import { toFile } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
 const by = { callerId: 1, caller: 'gallery' };
@@ -52,20 +52,8 @@ function recordTransactions(t: TestContext): Sent[] {
 
 const files = ({ statements }: Sent) => statements.includes('insert filing');
 
-/** A database with a platform, functions that open a store and an instance on it, and one that files so many artworks at once. */
-async function openDatabase(t: TestContext) {
-  const url = await createDatabase(t);
-  const open = async () => {
-    const store = await openPostgresStore({ place: { url }, ...sandbox });
-    t.after(() => store.close());
-    return store;
-  };
-  const openAs = async (host: string) => {
-    const store = await open();
-    await perform(store, { kind: 'JoinInstances', facts: instanceFacts(host) });
-    return store;
-  };
-  await addPlatform(await open(), 'gallery');
+/** The functions of `openDatabase`, and one that files so many artworks at once. */
+async function openToFile(t: TestContext) {
   let nonces = 0;
   const file = (store: Store, count: number) =>
     Promise.all(
@@ -76,7 +64,7 @@ async function openDatabase(t: TestContext) {
         return store.execute({ admission: { nowS: 1_800_000_000, nonce, quota }, effect: toFile(by) });
       }),
     );
-  return { url, open, openAs, file };
+  return { ...(await openDatabase(t)), file };
 }
 
 for (const [title, hosts, expected] of [
@@ -84,7 +72,7 @@ for (const [title, hosts, expected] of [
   ['beside another instance, it waits for the fence before, also after filings of the other', ['a', 'b'], 3],
 ] as const)
   test(title, { skip }, async (t) => {
-    const { openAs, file } = await openDatabase(t);
+    const { openAs, file } = await openToFile(t);
     const stores = [];
     for (const host of hosts) stores.push(await openAs(host));
     // Each reads once what it then keeps in memory.
@@ -97,7 +85,7 @@ for (const [title, hosts, expected] of [
   });
 
 test('filings that came while a batch waited for the fence share its transaction', { skip }, async (t) => {
-  const { url, openAs, file } = await openDatabase(t);
+  const { url, openAs, file } = await openToFile(t);
   const [store] = [await openAs('a'), await openAs('b')];
   await file(store, 1);
   const holder = new pg.Client(url);
@@ -118,7 +106,7 @@ test('filings that came while a batch waited for the fence share its transaction
 });
 
 test('a store that was away long reads the leaves of others before it has the fence', { skip }, async (t) => {
-  const { open, openAs, file } = await openDatabase(t);
+  const { open, openAs, file } = await openToFile(t);
   // It reads nothing by itself, since it has not joined.
   const away = await open();
   await file(away, 1);

@@ -51,13 +51,16 @@ export interface FilingTables {
   transfersOf(filingNo: string): StoredRecord[];
 }
 
+/** How much later the newest leaf may be than a filing that is late. */
+const lateMaxS = 60;
+
 /**
- * The time of a record that is made at `at`: that of the newest leaf (`newestS`, Unix seconds) if that is later by up to `behindMaxS`.
+ * The time of a record that is made at `at`: that of the newest leaf (`newestS`, Unix seconds) if that is later by up to `maxS`.
  * So the log is in the order of time although each instance has its own clock.
  */
-export function timeOfRecord(at: BusinessTime, newestS: number | undefined): BusinessTime {
+export function timeOfRecord(at: BusinessTime, newestS: number | undefined, maxS = behindMaxS): BusinessTime {
   const behindS = newestS === undefined ? 0 : newestS - unixSeconds(realTime(at));
-  return behindS > 0 && behindS <= behindMaxS ? laterBy(at, behindS) : at;
+  return behindS > 0 && behindS <= maxS ? laterBy(at, behindS) : at;
 }
 
 const laterBy = ({ atMs, timestamp, real }: BusinessTime, seconds: number): BusinessTime => ({
@@ -99,11 +102,11 @@ function createFiling(parts: Parts): Handlers['FileArtwork'] {
     throw clockError(fault);
   }
 
-  return writesLast(({ artwork, at: calledAt, by, clockSetByS = 0, cap }) => {
-    rejectWrongClock(unixSeconds(realTime(calledAt)), clockSetByS);
-    const at = timeOfRecord(calledAt, log.newestS());
+  return writesLast(({ artwork, at: calledAt, by, clockSetByS = 0, isLate, cap }) => {
+    const at = timeOfRecord(calledAt, log.newestS(), isLate ? lateMaxS : undefined);
     const { timestamp } = realTime(at);
     const filedAtS = unixSeconds(realTime(at));
+    rejectWrongClock(filedAtS, clockSetByS);
     const year = yearOf(timestamp);
     const { callerId } = by;
     if (cap !== undefined && tables.countOf({ callerId, year }) >= cap.filings)

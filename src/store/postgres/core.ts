@@ -29,7 +29,6 @@ import {
   isLostSession,
   isMachineFault,
   isRepeatable,
-  rejectUnlessMachineFault,
   repeatable,
 } from './postgres-errors.ts';
 import { createTransactions, FarBehind, FateUnknown, FenceNeeded, type Mode } from './transactions.ts';
@@ -67,11 +66,11 @@ export async function openCore(line: Line, instanceId: number) {
   const transactions = createTransactions(line, { ...handlers, ...requests, admission, instances });
   await transactions.load();
   const attempts = createAttempts({ line, incidents, requests, transactions });
-  const credentials = await watchCredentials(line, transactions.audited());
+  const credentials = await watchCredentials(line, transactions.credentialsVersion());
 
   async function readCredentials(): Promise<void> {
     transactions.joinSession();
-    await credentials.read(transactions.audited());
+    await credentials.read(transactions.credentialsVersion());
   }
 
   const isLeading = () => line.isInSession() && instances.isLeading();
@@ -84,9 +83,9 @@ export async function openCore(line: Line, instanceId: number) {
       const batch = hasWaited ? extended() : first;
       const isChanging = batch.some(requests.changesCredentials);
       const replies = await attempts.run(batch, isChanging ? undefined : storing);
-      if (isChanging || !credentials.areOf(transactions.audited())) {
-        // The batch may have lost its session, and has its replies. A later batch reads the credentials then.
-        await readCredentials().catch(rejectUnlessMachineFault);
+      if (isChanging || !credentials.areOf(transactions.credentialsVersion())) {
+        // The batch has its replies. If this fails, the next batch reads the credentials.
+        await readCredentials().catch((error) => incidents.meet(driverError(error), 'read'));
       }
       return replies;
     }) satisfies Send,
@@ -160,7 +159,7 @@ function createAttempts({
         return attempt(batch, undefined, tries + 1, mode);
       }
       if (tries < triesMax && isLostSession(error) && (await line.hasNextSession()))
-        return attempt(batch, undefined, tries + 1, mode);
+        return attempt(batch.map(late), undefined, tries + 1, mode);
       if (!isMachineFault(error) && batch.length > 1) return inHalves(batch, (some) => attempt(some));
       incidents.meet(error, isWriting ? 'write' : 'read');
       if (isMachineFault(error)) {
@@ -183,6 +182,12 @@ function createAttempts({
     modeOf,
     run: (batch: readonly StoreRequest[], storing?: () => void) => attempt(batch, storing),
   };
+}
+
+/** A request that waited until there was a new session, while other instances may have filed. */
+function late(request: StoreRequest): StoreRequest {
+  const { effect } = request;
+  return effect?.kind === 'FileArtwork' ? { ...request, effect: { ...effect, isLate: true } } : request;
 }
 
 const isHotRead = ({ kind }: Command): boolean => kind === 'GetFiling' || kind === 'GetProvenance';

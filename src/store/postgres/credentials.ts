@@ -7,14 +7,14 @@ import { forHandlers } from './statement.ts';
 
 /**
  * Reads the credentials of a database, at first and after commands that may have changed them. Each change has an entry of the audit
- * log, so the number of entries (`audited`) is the version of the credentials.
+ * log, so the number of entries is the `version` of the credentials in a session.
  */
-export async function watchCredentials(queries: Queries, audited: number) {
+export async function watchCredentials(queries: Queries, firstVersion: string) {
   const database = forHandlers(queries);
   let changed: Credentials | undefined;
-  let isOf: number;
+  let isOf: string;
 
-  async function read(version: number): Promise<void> {
+  async function read(version: string): Promise<void> {
     const keys = await database
       .select(keyColumns)
       .from(apiKey)
@@ -31,12 +31,12 @@ export async function watchCredentials(queries: Queries, audited: number) {
     isOf = version;
   }
 
-  await read(audited);
+  await read(firstVersion);
   return {
-    /** Reads them. The audit log has at least so many entries. */
+    /** Reads them. They are of this version or a later one. */
     read,
-    /** Whether they were read when the audit log had so many entries. */
-    areOf: (version: number): boolean => version === isOf,
+    /** Whether they are of this version. */
+    areOf: (version: string): boolean => version === isOf,
     /** Returns them if they were read since the last call. */
     changed: (): Credentials | undefined => {
       const read = changed;

@@ -27,6 +27,8 @@ export function createInstances(queries: Queries, id: number) {
   let facts: InstanceFacts | undefined;
   let isDue = false;
   let isLeading = false;
+  /** Whether the session may lead: the database has all that this instance knows. */
+  let mayLead = false;
   let others = 0;
 
   async function list(): Promise<Instance[]> {
@@ -73,12 +75,18 @@ export function createInstances(queries: Queries, id: number) {
       if (!isDue || facts === undefined) return [];
       isDue = false;
       const entered = enter(facts);
-      return [entered, isLeading ? queries.query(deleteGone) : tryToLead()];
+      if (isLeading) return [entered, queries.query(deleteGone)];
+      return mayLead ? [entered, tryToLead()] : [entered];
     },
     /** Call it when the session is another one, which does not lead yet. */
     joinedSession: (): void => {
-      isLeading = false;
+      isLeading = mayLead = false;
       isDue = true;
+    },
+    /** Call it when the database was found to have all that this instance knows. */
+    mayLead: (): void => {
+      if (!mayLead) isDue = true;
+      mayLead = true;
     },
     hasJoined: (): boolean => facts !== undefined,
     isLeading: (): boolean => isLeading,

@@ -6,6 +6,7 @@ import { DatabaseError } from '../engine/failure.ts';
 import type { PostgresPlace } from '../store.ts';
 import { type ConnectionUse, connect, refuseUnsafe } from './connection.ts';
 import { refuseMoved } from './move-stamp.ts';
+import { isMachineFault } from './postgres-errors.ts';
 import { watchState } from './server-state.ts';
 
 /** How long a line waits between two attempts to connect again. */
@@ -74,7 +75,7 @@ export async function openLine(
         isAway = false;
         counts.reconnects += 1;
       } catch (error) {
-        if (!(error instanceof DatabaseError)) return lost.resolve(error as Error);
+        if (!(error instanceof DatabaseError) && !isMachineFault(error)) return lost.resolve(error as Error);
         fault = error.message;
         isAway = true;
         await delay(retryMs);

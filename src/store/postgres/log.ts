@@ -16,6 +16,8 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
   let isLoaded = false;
   /** Whether the database may have been put back to an earlier state. */
   let isOtherSession = false;
+  /** Whether a transaction that reads new leaves is open or has failed. */
+  let isReadingAgain = false;
   const log = createLog(
     {
       leaves: rows.leaves,
@@ -32,8 +34,13 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
     isSandbox,
   );
 
+  function damaged(what: string): Error {
+    incidents.count('damagedRecords');
+    return damagedTree(what);
+  }
+
   return {
-    ...{ log, leaves: rows.leaves },
+    ...{ log, leaves: rows.leaves, damaged },
     forHandlers: forHandlers(log, rows.leaves),
     /** Call it when the session is another one, perhaps of a database server that took over and lacks commits. */
     joinedSession: (): void => {
@@ -52,21 +59,21 @@ export function createPostgresLog(queries: Queries, incidents: Incidents, isSand
       events = eventCount;
       if (!isLoaded) return;
       const size = log.tree.size();
-      const damaged = (what: string) => {
-        incidents.count('damagedRecords');
-        return damagedTree(what);
-      };
       if (leafCount < size) throw damaged(`it had ${size} leaves, and the database has ${leafCount}`);
       if (isOtherSession && size > 0) {
-        const [newest] = rows.leaves.dataFrom(size - 1, 1);
         // Each leaf has a salt, so a leaf that another instance has added in its place differs.
-        if (newest === undefined || !log.tree.hasLeaf(size - 1, newest))
-          throw damaged(`the database has another leaf ${size - 1}`);
+        const isThere = await whenRead(() => {
+          const [newest] = rows.leaves.dataFrom(size - 1, 1);
+          return newest !== undefined && log.tree.hasLeaf(size - 1, newest);
+        });
+        if (!isThere) throw damaged(`the database has another leaf ${size - 1}`);
       }
       isOtherSession = false;
-      if (leafCount === size) return;
+      if (leafCount === size && !isReadingAgain) return;
       const isIndexed = log.index.scanned() === size;
+      isReadingAgain = true;
       await whenRead(log.readAgain);
+      isReadingAgain = false;
       if (isIndexed) await whenRead(log.indexAgain);
     },
     /** Reads the tree. */

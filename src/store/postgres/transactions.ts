@@ -63,7 +63,7 @@ interface Begun {
 export function createTransactions(line: Line, parts: TransactionParts) {
   const { log, outbox, filings, admission } = parts;
   const steps = createSteps(line, parts);
-  const { batches, open, executeSome, commit, audited } = steps;
+  const { batches, open, executeSome, commit } = steps;
   const beginnings = createBeginnings(line, parts, steps);
   const { joinSession, enter, readAhead } = beginnings;
   const measured = measureTransactions();
@@ -105,7 +105,9 @@ export function createTransactions(line: Line, parts: TransactionParts) {
   }
 
   return {
-    ...{ joinSession, requireFence, audited, enter, readAhead },
+    ...{ joinSession, requireFence, enter, readAhead },
+    /** The version of the credentials. Another session may be one of a database server that lacks commits. */
+    credentialsVersion: (): string => `${steps.audited()} of session ${beginnings.sessions()}`,
     run: (batch: readonly StoreRequest[], mode: Mode, storing?: () => void): Promise<readonly Reply[]> =>
       measured.run(mode.isWriting, () => transact(batch, mode, storing)),
     /** Reads the tree of the log, and what else is kept in memory. */
@@ -133,6 +135,7 @@ function createBeginnings(
   let entered: Promise<void> | undefined;
   /** Whether a COMMIT is under way that has not failed, so that the next transaction is that of the next batch. */
   let mayBeginNext = false;
+  let sessions = 0;
 
   /** Forgets the next transaction. */
   function drop(): void {
@@ -143,6 +146,7 @@ function createBeginnings(
   /** Uses the session that is there now. */
   function joinSession(): void {
     if (!line.begin()) return;
+    sessions += 1;
     drop();
     instances.joinedSession();
     log.joinedSession();
@@ -166,6 +170,7 @@ function createBeginnings(
 
   return {
     ...{ drop, joinSession },
+    sessions: (): number => sessions,
     /** Call it when only the COMMIT is left. */
     allowNext: (): void => {
       mayBeginNext = true;
@@ -249,12 +254,15 @@ function createSteps(line: Line, parts: TransactionParts) {
         throw tooOld;
       }
       const events: readonly NewestEvent[] = JSON.parse(sizes.newEvents ?? '[]');
+      if (sizes.audited < audited)
+        throw log.damaged(`its audit log had ${audited} entries, and has ${sizes.audited}`);
       audited = sizes.audited;
       times.forget(sizes.aheadS);
       outbox.begin(events);
       for (const { callerId, year, count } of events) filings.counted(callerId, year, count);
       const leaves = found.filter((row) => row.id !== null);
       await log.begin(sizes.leaves, sizes.events, leaves);
+      instances.mayLead();
     },
     /** Executes requests until their replies are long, and reads what their events need. */
     executeSome: async (batch: readonly StoreRequest[]): Promise<readonly Reply[]> => {
