@@ -36,6 +36,7 @@ import {
   type Reading,
   type TypedPrincipal,
 } from './operation.ts';
+import { mergeRatesOf } from './shared-rates.ts';
 
 /** A signed call before its checks. The pipeline calls its functions in this order, each at most once. */
 export interface SignedCall {
@@ -121,7 +122,7 @@ export function createCalls({
   aheadMs = () => 0,
 }: CallsDependencies) {
   const authenticate = createAuthentication(store, keyRing);
-  const takeRate = createRateLimit(clock, store.instances && executorOf(store));
+  const takeRate = createRateLimit(clock, mergeRatesOf(store));
   const admissionAt = createAdmissionTimes(clock, aheadMs);
   const { limitRunning, pause } = createRunningLimit();
   const runRouted = createRoutedCalls(dispatcher, pause);

@@ -1,8 +1,15 @@
 import type { Clock } from '../domain/clock.ts';
-import type { Command, Result } from '../store/store.ts';
+import { type Command, executorOf, type Result, type Store } from '../store/store.ts';
 
 /** Runs the command by which instances share the rates of callers. */
 export type MergeRates = (command: Command<'MergeRates'>) => Promise<Result<'MergeRates'>>;
+
+/** That function of a store; undefined if no other instance can serve. It reports nothing while no other one does. */
+export function mergeRatesOf(store: Pick<Store, 'execute' | 'instances'>): MergeRates | undefined {
+  const { instances } = store;
+  const execute = executorOf(store);
+  return instances && (async (command) => (instances.others() > 0 ? execute(command) : []));
+}
 
 /** How long an instance collects allowed calls before it reports them, in milliseconds. */
 const collectMs = 200;

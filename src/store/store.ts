@@ -80,6 +80,8 @@ export interface Instances {
    * instance that has joined can lead. Another one may take over at any moment, also while work of this one is under way.
    */
   isLeading(): boolean;
+  /** The number of others that serve, at most a second old. */
+  others(): number;
 }
 
 /** Whether this process does the background work of its deployment. Always true on SQLite. */

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createRateLimit } from '../../src/api/admission.ts';
-import type { MergeRates } from '../../src/api/shared-rates.ts';
+import { type MergeRates, mergeRatesOf } from '../../src/api/shared-rates.ts';
 import { sleep } from '../../src/lib/timing.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
 
 /** Merges as PostgreSQL does, by a clock of its own, `delayMs` after a request and before the response. */
@@ -156,4 +157,20 @@ test('if reports fail, an instance keeps its own limits, and reports later calls
   other?.(1, 10);
   await pass(clock, 250, () => {});
   assert.equal(other?.(1, 10).remaining, 5);
+});
+
+test('an instance reports its rates only while others serve', async () => {
+  let [others, reports] = [0, 0];
+  const execute = async () => {
+    reports += 1;
+    return { outcome: { kind: 'DONE', result: [], isReplay: false } };
+  };
+  const instances = { isLeading: () => true, others: () => others };
+  const merge = mergeRatesOf({ execute: execute as unknown as Store['execute'], instances });
+  const report = { kind: 'MergeRates', periodMs: 200, used: [] } as const;
+  assert.deepEqual(await merge?.(report), []);
+  assert.equal(reports, 0);
+  others = 1;
+  await merge?.(report);
+  assert.equal(reports, 1);
 });

@@ -78,7 +78,7 @@ async function serve(line: Line, instanceId: number): Promise<Store> {
   let isClosed = false;
   const rest = {
     ...{ checkedMs: undefined, upgrade: undefined, findFault: line.fault, lost: line.lost },
-    instances: { isLeading: () => !isClosed && core.isLeading() },
+    instances: { isLeading: () => !isClosed && core.isLeading(), others: instances.others },
   };
   const signing = setInterval(instances.wake, signEveryMs).unref();
   const store = createCoreStore(core, rest, async () => {

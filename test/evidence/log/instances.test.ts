@@ -63,7 +63,7 @@ function instanceOf(t: TestContext, store: Store, options: InstanceOptions = {})
   const signer = createSigner({
     ...{ keyRing, origin, madeUpOrigin: '', file, clock },
     execute: (command) => instance.execute(command),
-    instances: isAlone ? undefined : { isLeading: () => instance.isLeading },
+    instances: isAlone ? undefined : { isLeading: () => instance.isLeading, others: () => 1 },
     witnesses: key && {
       cosign: async ({ size, note }) => {
         instance.cosigned.push(size);

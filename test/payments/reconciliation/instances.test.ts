@@ -21,7 +21,7 @@ async function openTwo(
   limits: Partial<ReconciliationLimits> = {},
 ) {
   const leading = new Set<Name>();
-  const instanceOf = (name: Name) => ({ instances: { isLeading: () => leading.has(name) } });
+  const instanceOf = (name: Name) => ({ instances: { isLeading: () => leading.has(name), others: () => 1 } });
   const kit = await openKit(t, limits, instanceOf('one').instances);
   const other = kit.join({ store: instanceOf('other'), ...over });
   await other.recovery.start();
@@ -107,7 +107,7 @@ test('the start of an instance makes no order due that another one is carrying o
   const two = await openTwo(t);
   const { kit, sent } = two;
   const { escrowId, releasing } = await beingReleased(two);
-  const third = kit.join({ store: { instances: { isLeading: () => true } } });
+  const third = kit.join({ store: { instances: { isLeading: () => true, others: () => 1 } } });
   await third.recovery.start();
   await kit.pass(answerTimeoutMs - pollMs);
   assert.equal(sent(escrowId).length, 1);
@@ -156,7 +156,7 @@ for (const kind of ['FindCase', 'UpdateOrder'] as const)
     });
     const escrowId = await kit.open();
     const release = await kit.prepare('RELEASE', escrowId);
-    const leading = { instances: { isLeading: () => true } };
+    const leading = { instances: { isLeading: () => true, others: () => 1 } };
     const leader = kit.join({ execute: stopping(kit.execute), store: leading });
     await leader.recovery.start();
     await kit.pass(answerTimeoutMs);
