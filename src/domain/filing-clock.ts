@@ -96,7 +96,7 @@ export function clocksApartText(aheadMs: number): string | undefined {
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   const which = aheadMs > 0 ? 'ahead of' : 'behind';
   return (
-    `the clock of PostgreSQL is ${seconds} s ${which} that of this machine: have NTP keep both, because instances whose clocks ` +
-    `differ by more than ${behindMaxS} s reject filings`
+    `the clock of PostgreSQL is ${seconds} s ${which} that of this machine: have NTP keep both, because an instance ` +
+    `whose clock is more than ${behindMaxS} s behind that of another rejects filings`
   );
 }

@@ -62,7 +62,7 @@ test('a database that was put back gives out no number, event or nonce again', {
   const before = await eventsOf(url);
   await putBack();
 
-  await assert.rejects(start(), /older than what was published.*run artseal database restored before/);
+  await assert.rejects(start(), /older than what was published.*first run artseal database restored/);
   const planned = await runHere(['evidence', 'fork'], env);
   assert.match(
     planned.printed.join('\n'),

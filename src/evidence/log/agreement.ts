@@ -95,8 +95,8 @@ export async function checkDatabase(
     throw new EvidenceLogError(
       'DATABASE_BEHIND',
       `the database is older than what was published: it has ${size} leaves, and ${found}. It was restored from a backup, ` +
-        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}. On PostgreSQL, run ` +
-        'artseal database restored before, which skips the numbers that were given out since.',
+        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${orFork}. On PostgreSQL, first ` +
+        'run artseal database restored: it skips the numbers that were given out since.',
     );
   const known = [inFile, readKept(state), last].filter((one) => one !== undefined);
   const newer = known.find((one) => one.size > checkpoint.size);
