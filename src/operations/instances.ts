@@ -28,7 +28,7 @@ export async function joinInstances(
     if (!provider.movesMoney)
       refuse(
         settings.provider,
-        `must not be ${facts.provider}, which works with one instance only, and the one on ${other.host} serves`,
+        `must not be ${facts.provider} while the instance on ${other.host} serves: ${facts.provider} works with one instance only`,
       );
     if (other.origin !== origin) refuse(settings.logOrigin, `must be ${other.origin ?? 'unset'}, ${where}`);
     if (other.timeZone !== timeZone) refuse(settings.timeZone, `must be ${other.timeZone}, ${where}`);

@@ -110,7 +110,7 @@ export interface StoreMetrics {
   readonly requestsInFlight: number;
   /** Requests per transaction that wrote. */
   readonly transactionRequests: DistributionData;
-  /** Seconds per transaction that wrote, from BEGIN to the end of COMMIT. */
+  /** Seconds per transaction that wrote, to the end of COMMIT. The wait for other instances is not part of it. */
   readonly transactionSeconds: DistributionData;
   /** Seconds per COMMIT of these, which is part of `transactionSeconds`. */
   readonly commitSeconds: DistributionData;

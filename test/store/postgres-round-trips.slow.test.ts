@@ -67,6 +67,12 @@ async function openToFile(t: TestContext) {
   return { ...(await openDatabase(t)), file };
 }
 
+/** Waits until all instances have seen the others. */
+const knowEachOther = (stores: readonly Store[]) =>
+  eventually('the others', limitMs, () =>
+    stores.every(({ instances }) => instances?.others() === stores.length - 1),
+  );
+
 for (const [title, hosts, expected] of [
   ['a batch of filings waits for the database twice', ['a'], 2],
   ['beside another instance, it waits for the fence before, also after filings of the other', ['a', 'b'], 3],
@@ -75,6 +81,7 @@ for (const [title, hosts, expected] of [
     const { openAs, file } = await openToFile(t);
     const stores = [];
     for (const host of hosts) stores.push(await openAs(host));
+    await knowEachOther(stores);
     // Each reads once what it then keeps in memory.
     for (const store of stores) await file(store, 40);
     const recorded = recordTransactions(t);
@@ -86,7 +93,9 @@ for (const [title, hosts, expected] of [
 
 test('filings that came while a batch waited for the fence share its transaction', { skip }, async (t) => {
   const { url, openAs, file } = await openToFile(t);
-  const [store] = [await openAs('a'), await openAs('b')];
+  const stores = [await openAs('a'), await openAs('b')];
+  await knowEachOther(stores);
+  const [store] = stores as [Store, Store];
   await file(store, 1);
   const holder = new pg.Client(url);
   await holder.connect();

@@ -12,6 +12,8 @@ const heldCharactersMax = 64 * 1_048_576;
 const costMax = { turn: 32, batch: 256 };
 /** So many requests are worth an fsync of their own, so that the engine is not idle until the turn ends. */
 const worthwhile = 32;
+/** If no filing was submitted for so long, in milliseconds, those that wait are late. Others may have filed meanwhile. */
+const lateMs = 1_000;
 
 /** A request that waits for its reply. */
 interface Waiting {
@@ -24,9 +26,9 @@ interface Waiting {
 }
 
 /**
- * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. If it has
- * to wait before it begins, it may then call `extended`, and executes the batch that this returns instead: with those that came meanwhile.
- * It may call `storing` when all requests are executed and only the commit is left.
+ * Executes a batch and returns the replies in its order. If these are of the first requests only, the others are sent again. Before it
+ * begins, it may wait and then call `extended`, which adds requests that came meanwhile and returns the whole batch. It may call
+ * `storing` when all requests are executed and only the commit is left.
  */
 export type Send = (
   requests: readonly StoreRequest[],
@@ -70,16 +72,15 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
     const batch = next.length > 0 ? [...next] : queue.take();
     next = [];
     underWay = batch;
-    const dated = () => batch.map(dates.dated);
     const extended = () => {
-      batch.push(...queue.take());
-      return dated();
+      batch.push(...queue.take(batch.reduce((sum, { cost }) => sum + cost, 0)));
+      return dates.dated(batch);
     };
     const storing = () => {
       isStoring = true;
       schedule();
     };
-    send(dated(), storing, extended).then(
+    send(dates.dated(batch), storing, extended).then(
       (replies) => end(batch, replies),
       (error) => end(batch, [], error),
     );
@@ -163,16 +164,27 @@ function settle(batch: readonly Waiting[], replies: readonly Reply[], error: Err
  */
 function createFilingDates() {
   let newest: Command<'FileArtwork'> | undefined;
+  let newestSinceMs = 0;
+
+  function dated(request: StoreRequest, isLate: boolean): StoreRequest {
+    const { effect } = request;
+    if (effect?.kind !== 'FileArtwork' || newest === undefined) return request;
+    const { at, clockSetByS = 0 } = newest;
+    const isEarlier = effect.at.timestamp !== at.timestamp && effect.at.atMs <= at.atMs;
+    const redated = isEarlier ? { ...effect, at, clockSetByS } : effect;
+    if (isLate) return { ...request, effect: { ...redated, isLate } };
+    return isEarlier ? { ...request, effect: redated } : request;
+  }
+
   return {
     submitted: ({ effect }: StoreRequest): void => {
-      if (effect?.kind === 'FileArtwork') newest = effect;
+      if (effect?.kind !== 'FileArtwork') return;
+      newest = effect;
+      newestSinceMs = performance.now();
     },
-    dated: ({ request }: Waiting): StoreRequest => {
-      const { effect } = request;
-      if (effect?.kind !== 'FileArtwork' || newest === undefined) return request;
-      const { at, clockSetByS = 0 } = newest;
-      if (effect.at.timestamp === at.timestamp || effect.at.atMs > at.atMs) return request;
-      return { ...request, effect: { ...effect, at, clockSetByS } };
+    dated: (batch: readonly Waiting[]): readonly StoreRequest[] => {
+      const isLate = performance.now() - newestSinceMs > lateMs;
+      return batch.map(({ request }) => dated(request, isLate));
     },
   };
 }
@@ -236,11 +248,11 @@ export function createFairQueue<Item extends Queued>({ turn, batch }: Record<'tu
     },
     /**
      * Removes and returns the next batch, in order; empty if nothing waits. An item that costs more than a turn is a batch of its
-     * own.
+     * own. If a batch is extended, `cost` is what it costs already.
      */
-    take: (): Item[] => {
+    take: (cost = 0): Item[] => {
       const taken: Item[] = [];
-      let cost = 0;
+      let sum = cost;
       // A share that goes to the end comes again.
       for (const [share, line] of lines) {
         const { items } = line;
@@ -249,12 +261,12 @@ export function createFairQueue<Item extends Queued>({ turn, batch }: Record<'tu
         let isAlone = false;
         for (let item = items[0]; item !== undefined && item.cost <= line.credit; item = items[0]) {
           isAlone = item.cost > turn;
-          if (taken.length > 0 && (isAlone || cost + item.cost > batch)) return taken;
+          if (sum > 0 && (isAlone || sum + item.cost > batch)) return taken;
           items.shift();
           length -= 1;
           line.credit -= item.cost;
           taken.push(item);
-          cost += item.cost;
+          sum += item.cost;
           if (isAlone) break;
         }
         if (isAlone && items.length > 0) break;

@@ -24,6 +24,7 @@ import type { Queries } from './leaf-rows.ts';
 import type { Line } from './line.ts';
 import { all } from './needed.ts';
 import {
+  abortedTransaction,
   classifyError,
   codeOf,
   isLostSession,
@@ -84,8 +85,11 @@ export async function openCore(line: Line, instanceId: number) {
       const isChanging = batch.some(requests.changesCredentials);
       const replies = await attempts.run(batch, isChanging ? undefined : storing);
       if (isChanging || !credentials.areOf(transactions.credentialsVersion())) {
-        // The batch has its replies. If this fails, the next batch reads the credentials.
-        await readCredentials().catch((error) => incidents.meet(driverError(error), 'read'));
+        await readCredentials().catch((thrown) => {
+          const error = driverError(thrown);
+          // The session was lost, or the transaction of the next batch has failed. That batch then reads the credentials.
+          if (!isMachineFault(error) && codeOf(error) !== abortedTransaction) line.lose(error as Error);
+        });
       }
       return replies;
     }) satisfies Send,
@@ -148,8 +152,8 @@ function createAttempts({
       const error = driverError(thrown);
       if (error instanceof FenceNeeded) return attempt(batch, undefined, tries, { ...mode, isFenced: true });
       if (error instanceof FarBehind) {
-        await attempt([], undefined, tries, { isWriting: false, isFenced: false });
-        return attempt(batch, undefined, tries, { ...mode, readsMany: true });
+        await attempt([], undefined, tries, { isWriting: false, isFenced: false, readsMany: true });
+        return attempt(batch.map(late), undefined, tries, { ...mode, readsMany: true });
       }
       if (error instanceof FateUnknown)
         return batch.map(() => ({ failure: unavailableFor(fateUnknown, error) }));
@@ -184,7 +188,7 @@ function createAttempts({
   };
 }
 
-/** A request that waited until there was a new session, while other instances may have filed. */
+/** A request that waited while other instances may have filed. */
 function late(request: StoreRequest): StoreRequest {
   const { effect } = request;
   return effect?.kind === 'FileArtwork' ? { ...request, effect: { ...effect, isLate: true } } : request;

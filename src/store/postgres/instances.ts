@@ -26,6 +26,8 @@ export type Instances = ReturnType<typeof createInstances>;
 export function createInstances(queries: Queries, id: number) {
   let facts: InstanceFacts | undefined;
   let isDue = false;
+  /** Whether the transaction that has begun sends the report. */
+  let isSigning = false;
   let isLeading = false;
   /** Whether the session may lead: the database has all that this instance knows. */
   let mayLead = false;
@@ -68,12 +70,16 @@ export function createInstances(queries: Queries, id: number) {
       isDue = true;
     },
     /** Before a transaction, ends the sessions of others that were stopped, if a report is due. `sign` sends the report in it. */
-    endStopped: (): readonly Promise<unknown>[] =>
-      isDue && facts !== undefined ? [queries.query(endStopped).catch(() => {})] : [],
-    /** Sends the report if it is due, and takes the lead if no other instance has it. */
-    sign: (): readonly Promise<unknown>[] => {
+    endStopped: (): readonly Promise<unknown>[] => {
       if (!isDue || facts === undefined) return [];
       isDue = false;
+      isSigning = true;
+      return [queries.query(endStopped).catch(() => {})];
+    },
+    /** Sends the report if it is due, and takes the lead if no other instance has it. */
+    sign: (): readonly Promise<unknown>[] => {
+      if (!isSigning || facts === undefined) return [];
+      isSigning = false;
       const entered = enter(facts);
       if (isLeading) return [entered, queries.query(deleteGone)];
       return mayLead ? [entered, tryToLead()] : [entered];

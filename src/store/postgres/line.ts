@@ -201,7 +201,8 @@ const takeLock = `SELECT pg_try_advisory_lock(hashtextextended('artseal process'
 const takeSharedLock = `SELECT pg_try_advisory_lock_shared(hashtextextended('artseal process', 0))
   AND pg_try_advisory_lock(hashtextextended('artseal instance ' || $1::bigint, 0)) AS "isFree", current_database() AS name`;
 
-const endSession = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+/** Ends the session of a process id. */
+export const endSession = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
   WHERE pid = $1 AND application_name = 'artseal' AND datname = current_database() AND usename = current_user`;
 
 /**

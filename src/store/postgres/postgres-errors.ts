@@ -51,6 +51,9 @@ export function isDamage(error: unknown): error is Error {
 /** SQLSTATEs of a transaction that another one was in the way of. */
 export const repeatable: readonly string[] = ['40001', '40P01', '55P03'];
 
+/** The SQLSTATE of a query in a transaction that has failed. */
+export const abortedTransaction = '25P02';
+
 /** Whether the transaction may succeed if it is repeated. */
 export function isRepeatable(error: unknown): boolean {
   return repeatable.includes(codeOf(error));
