@@ -4,7 +4,7 @@ import type { Notification, PaymentInstruction, PaymentOrder } from '../src/paym
 import type { Course, CourseEvent, MoneyEvent } from '../src/payments/simulated/hold.ts';
 import { providerFileName } from './books.ts';
 import type { Dice } from './dice.ts';
-import { faultless, type Script, seededScript } from './faults.ts';
+import { type FaultRates, faultless, type Script, seededScript } from './faults.ts';
 import { type FaultyConnection, openFaultyProvider } from './faulty-provider.ts';
 import { faultLevels, odds, worldLimits } from './limits.ts';
 import { differing, isDiffering, namesIn } from './parties.ts';
@@ -21,10 +21,10 @@ const reportsMax = { right: 3, wrong: 4 } as const;
 /** The duration of a hold that never lapses, in milliseconds. */
 const foreverMs = 1_000 * 365 * 86_400_000;
 
-/** Opens a provider of this shape in its folder. `deliver` sends a notification to the service. */
+/** Opens a provider of this shape in its folder. `deliver` sends a notification to the service. Without rates, they change. */
 export function openBank(
   world: World,
-  shapeName: ShapeName,
+  { shapeName, rates }: { readonly shapeName: ShapeName; readonly rates?: FaultRates | undefined },
   dataDir: string,
   deliver: (notification: Notification) => Promise<void>,
 ) {
@@ -121,7 +121,7 @@ export function openBank(
     changeFaultLevel: () => {
       const name = dice.pick(Object.keys(faultLevels) as (keyof typeof faultLevels)[]);
       trace.note(everybody, `the fault level is ${name}`);
-      follow(withTrace(seededScript(`weather ${dice.share()}`, faultLevels[name]), world));
+      follow(withTrace(seededScript(`weather ${dice.share()}`, rates ?? faultLevels[name]), world));
     },
     /** Kills the provider if it runs. It restarts after a while. */
     kill,

@@ -88,9 +88,13 @@ export const entryOf = ({
   payment?: string | null | undefined;
 }): string => (payment ? `${state} ${payment}` : state);
 
-/** Reads the databases of the service and of the provider. Both may be open elsewhere. */
-export function readBooks(engine: Engine, serviceFolder: string, providerFolder: string): Eventual<Books> {
-  const service = engine.read(serviceFolder, (client) => readService(client, serviceFolder));
+/** Reads the databases of the service and of the provider. Both may be open elsewhere. Each instance has a folder. */
+export function readBooks(
+  engine: Engine,
+  serviceFolders: readonly string[],
+  providerFolder: string,
+): Eventual<Books> {
+  const service = engine.read(serviceFolders[0] ?? '', (client) => readService(client, serviceFolders));
   return whenThere(service, (read) => joined(read, providerFolder));
 }
 
@@ -117,7 +121,7 @@ function joined(service: ReturnType<typeof readService>, providerFolder: string)
   return { ...service, orders, holds, given };
 }
 
-function readService(client: Sqlite.Database, folder: string) {
+function readService(client: Sqlite.Database, folders: readonly string[]) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const pairs = <Key, Value>(sql: string) => new Map(client.prepare<[], [Key, Value]>(sql).raw().all());
   const events = Map.groupBy(
@@ -140,7 +144,7 @@ function readService(client: Sqlite.Database, folder: string) {
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     /** The counted calls by caller id. */
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
-    log: readLog(client, folder),
+    log: readLog(client, folders),
     orders: all<OrderRow>(
       `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review,
          (SELECT name FROM filing JOIN caller ON caller.id = filing.caller_id

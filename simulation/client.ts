@@ -29,8 +29,8 @@ interface ClientOptions {
   /** Its name in the trace. */
   readonly name: string;
   readonly dice: Dice;
-  /** The running instance of the service. Throws ConnectionLost if none runs. */
-  readonly instance: () => Instance;
+  /** The instance of the service with a number. Throws ConnectionLost if it is down. */
+  readonly instance: (number: number) => Instance;
 }
 
 /** The longest wait before a retry, in simulated milliseconds. */
@@ -39,10 +39,14 @@ const retryMaxMs = 15_000;
 const inconclusive: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
 /** The possible error codes of a replayed call. */
 const ofReplays: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
+/** The numbers of instances are drawn from so many. */
+const numbersMax = 1_000_000;
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
 export function createClient({ world, name, dice, instance }: ClientOptions) {
   const { trace, witness, tally } = world;
+  const drawn = dice.fork('instances');
+  const anyNumber = () => drawn.below(numbersMax);
   let nonces = 0;
 
   async function send(
@@ -50,16 +54,18 @@ export function createClient({ world, name, dice, instance }: ClientOptions) {
     request: Request,
     expected: readonly Reason[],
     key?: string,
+    number = anyNumber(),
   ): Promise<Outcome> {
     const what = `${request.method.name} ${request.subject} by ${who.caller}${key ? ` under ${key}` : ''}`;
-    if (who.kind === 'platform') return sendSigned(who, request, what, expected, key);
-    return exchange(what, expected, () => instance().listener.identified(request, key, who));
+    if (who.kind === 'platform') return sendSigned(who, request, number, what, expected, key);
+    return exchange(what, expected, () => instance(number).listener.identified(request, key, who));
   }
 
   /** Sends a request with a new nonce. Replays some unchanged, as an attacker would. */
   async function sendSigned(
     who: Platform,
     request: Request,
+    number: number,
     what: string,
     expected: readonly string[],
     key?: string,
@@ -67,14 +73,15 @@ export function createClient({ world, name, dice, instance }: ClientOptions) {
     nonces += 1;
     const nonce = `${name}-nonce-${nonces}`;
     const credentials = sign(who, request, world.clock.nowMs(), nonce);
-    const call = () => instance().listener.signed(request, key, credentials);
+    const callAt = (at: number) => instance(at).listener.signed(request, key, credentials);
     witness.sent({ session: name, platform: who, nonce, key, request });
-    const outcome = await exchange(what, expected, call);
+    const outcome = await exchange(what, expected, () => callAt(number));
     if (outcome === 'LOST') return outcome;
     witness.answered(nonce, outcome);
     if (consumesNonce(outcome) && dice.oneIn(odds.replay)) {
       await sleep(world, dice.upTo(retryMaxMs));
-      const again = await exchange(`${what} replayed with ${nonce}`, ofReplays, call);
+      const replay = () => callAt(anyNumber());
+      const again = await exchange(`${what} replayed with ${nonce}`, ofReplays, replay);
       must(again === 'LOST' || again.status !== 200, name, `the nonce ${nonce} was accepted twice`);
     }
     return outcome;
@@ -107,9 +114,13 @@ export function createClient({ world, name, dice, instance }: ClientOptions) {
     request: Request,
     expected: readonly Reason[],
     key?: string,
+    number = anyNumber(),
   ): Promise<Outcome> {
     for (let tries = 1; ; tries += 1) {
-      const outcome = await send(who, request, expected, key);
+      const first = tries === 1 ? number : anyNumber();
+      const numbers = world.sendsTwice ? [first, first + 1] : [first];
+      const sent = numbers.map((one) => send(who, request, expected, key, one));
+      const [outcome = 'LOST'] = await Promise.all(sent);
       const isKnown = outcome !== 'LOST' && !inconclusive.includes(outcome.json.code);
       if (isKnown || tries === worldLimits.triesMax) return outcome;
       await sleep(world, dice.upTo(retryMaxMs));
@@ -117,9 +128,11 @@ export function createClient({ world, name, dice, instance }: ClientOptions) {
   }
 
   return {
-    /** Sends a request once. Throws a Violation for an error that is not in `expected`. */
+    /** Draws the number of an instance. The one with the next number is another one, if there are several. */
+    anyNumber,
+    /** Sends a request once, to any instance by default. Throws a Violation for an error that is not in `expected`. */
     send,
-    /** Sends a request, and retries it until its result is known or it has been sent `triesMax` times. */
+    /** Sends a request, and retries it at any instance until its result is known or it has been sent `triesMax` times. */
     insist,
     /** Records an order in a response. */
     sawOrder: ({ escrowId, state, history }: ShownOrder) => {

@@ -22,8 +22,8 @@ export function whenThere<T, R>(value: Eventual<T>, next: (value: T) => Eventual
 export interface Engine {
   /** Creates the database. The dice determine its secret, and so the escrow ids. */
   prepare(folder: string, dice: Dice): Promise<void>;
-  /** Waits until no killed instance can change the records any more. */
-  released(): Eventual<void>;
+  /** Whether no session that was lost can change the records any more. */
+  isReleased(): boolean;
   /** Opens the store of an instance in its folder. */
   open(folder: string): Eventual<Opened>;
   /** Reads the records, which may be in use. */
@@ -77,7 +77,7 @@ export function sqliteEngine({ openCore }: Pick<Assembly, 'openCore'>): Engine {
         .run();
       close();
     },
-    released: () => {},
+    isReleased: () => true,
     open: (folder) => {
       let stopWatching = () => {};
       return {

@@ -43,8 +43,8 @@ const selectRecords = `
 const selectLogEvents = `
   SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_event`;
 
-/** Reads the log from the database of the service and the checkpoint file in its folder. */
-export function readLog(client: Sqlite.Database, folder: string) {
+/** Reads the log from the database of the service and the checkpoint files in the folders of its instances. */
+export function readLog(client: Sqlite.Database, folders: readonly string[]) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
     ...record,
@@ -56,14 +56,14 @@ export function readLog(client: Sqlite.Database, folder: string) {
       content: { detail: sorted(JSON.parse(detail)) },
     }),
   );
-  const file = join(folder, 'log-checkpoint');
+  const files = folders.map((folder) => join(folder, 'log-checkpoint')).filter((file) => existsSync(file));
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
     leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap((row) => leavesIn(row) ?? []),
     entries: [...records, ...events] satisfies BookedEntry[],
-    /** The newest checkpoints. The service writes the file first. */
+    /** The newest checkpoints. An instance writes its file first. */
     checkpoints: {
-      file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
+      files: files.map((file) => readCheckpoint(readFileSync(file, 'utf8'))),
       database: newest && readCheckpoint(newest.note),
     },
   };
@@ -80,12 +80,12 @@ export function readCheckpoint(note: string) {
  * in `shown`, which has roots in hex by size. Computes hashes without code of the service.
  */
 export function checkLog(
-  { leaves, entries, checkpoints: { file, database } }: BookedLog,
+  { leaves, entries, checkpoints: { files, database } }: BookedLog,
   shown: ReadonlyMap<number, string>,
 ): void {
   const published = Array.from(shown, ([size, root]) => ({ size, root }));
   if (database !== undefined) published.push(database);
-  const kept = file?.size ?? 0;
+  const kept = Math.max(0, ...files.map(({ size }) => size));
   for (const { size } of published) {
     must(
       size <= kept,
@@ -93,7 +93,7 @@ export function checkLog(
       `a checkpoint of size ${size} was published, but the checkpoint file has size ${kept}`,
     );
   }
-  checkTree(leaves, file === undefined ? published : [...published, file]);
+  checkTree(leaves, [...published, ...files]);
   checkLeaves(leaves);
   checkEntries(leaves, entries);
 }

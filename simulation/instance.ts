@@ -4,8 +4,10 @@ import { type Clock, createBusinessClock } from '../src/domain/clock.ts';
 import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
 import { createBackupPlaces } from '../src/operations/backup/places.ts';
-import type { Notification } from '../src/payments/provider.ts';
-import { type Execute, executorOf, type Store, type StoreRequest } from '../src/store/store.ts';
+import { buildInfo } from '../src/packaging/build-info.ts';
+import type { Notification, PaymentInstruction } from '../src/payments/provider.ts';
+import type { InstanceFacts } from '../src/store/instance-commands.ts';
+import { type Execute, executorOf, leads, type Store, type StoreRequest } from '../src/store/store.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import type { Opened, Place, Strike } from './engine.ts';
@@ -17,6 +19,8 @@ import { deployment, sleep, turn, type World } from './world.ts';
 
 /** One process of the service, from its start until it is killed or stopped. */
 export interface Instance {
+  /** Its name in the trace. */
+  readonly name: string;
   readonly folder: string;
   readonly listener: Listener;
   /** Executes commands of the store. */
@@ -30,6 +34,8 @@ export interface Instance {
   start(): Promise<void>;
   /** Whether its store is executing, or has no connection. */
   isBusy(): boolean;
+  /** Whether it does the background work of all instances. */
+  isLeading(): boolean;
   /** Fails the current transaction of its store. */
   fail(place: Place): void;
   /** Ends the instance at once. Nothing that it still does has an effect. */
@@ -42,6 +48,7 @@ export interface Instance {
 
 interface InstanceOptions {
   readonly world: World;
+  readonly name: string;
   readonly folder: string;
   readonly opened: Opened;
   readonly connection: FaultyConnection;
@@ -55,12 +62,16 @@ interface InstanceOptions {
   readonly point: (name: string, instance: Instance) => void;
   /** Called when a step of an instruction is on disk. It may kill this instance. */
   readonly step: (name: string, instance: Instance) => void;
+  /** Called when the instance begins background work. */
+  readonly begins: (instance: Instance) => void;
 }
 
 /** The service is down, or ended before it responded. */
 export class ConnectionLost extends Error {
   override name = 'ConnectionLost';
 }
+
+const timeZone = 'Asia/Shanghai';
 
 /** How many turns of the event loop pass before the files of a killed instance are closed. */
 const turnsBeforeClosing = 3;
@@ -73,7 +84,7 @@ const noBackups = { run: noChild, places: createBackupPlaces(undefined, undefine
 
 /** Starts an instance on the database in a folder. */
 export function startInstance(options: InstanceOptions): Instance {
-  const { world, folder, connection, random, newInstructionId, log } = options;
+  const { world, name, folder, connection, random, newInstructionId, log } = options;
   const clock = createInstanceClock(world.clock);
   let isDead = false;
   const opened = options.opened.start({
@@ -107,11 +118,14 @@ export function startInstance(options: InstanceOptions): Instance {
 
   const store: Store = {
     ...opened,
-    execute: (request) => unlessDead(() => opened.execute(request).finally(() => reachStep(request))),
+    execute: (request) => {
+      if (!isDead && beginsWork(request)) options.begins(instance);
+      return unlessDead(() => opened.execute(request).finally(() => reachStep(request)));
+    },
   };
   const file = options.assembly.createCheckpointFile(folder);
   const signer = createSigner({
-    ...{ execute: executorOf(store), keyRing, clock, log },
+    ...{ execute: executorOf(store), instances: store.instances, keyRing, clock, log },
     origin: 'simulated.invalid/log',
     madeUpOrigin: '',
     file: { ...file, write: (note) => between('a checkpoint is written', () => file.write(note)) },
@@ -125,10 +139,16 @@ export function startInstance(options: InstanceOptions): Instance {
     provider: {
       ...connection,
       instruct: (instruction, signal) =>
-        between(instruction.kind, () => connection.instruct(instruction, signal)),
+        between(instruction.kind, () => {
+          sends(world, name, instruction);
+          const { instructionId } = instruction;
+          return connection
+            .instruct(instruction, signal)
+            .finally(() => world.witness.responded(name, instructionId));
+        }),
       lookUp: (order, signal) => between('look-up', () => connection.lookUp(order, signal)),
     },
-    calendar: createCalendar('Asia/Shanghai'),
+    calendar: createCalendar(timeZone),
     filingClock: { setByS: () => 0, refresh: async () => {} },
     reload: async () => [],
     readOverview: async () => ({ faults: [], metrics: [], samples: [] }),
@@ -143,7 +163,7 @@ export function startInstance(options: InstanceOptions): Instance {
   const { during } = openCalls;
 
   const instance: Instance = {
-    folder,
+    ...{ name, folder },
     listener: {
       signed: (...call) => during(() => listener.signed(...call)),
       identified: (...call) => during(() => listener.identified(...call)),
@@ -153,10 +173,13 @@ export function startInstance(options: InstanceOptions): Instance {
     take: (notification) => during(() => service.notifications.accept(notification)),
     checkpoint: signer.current,
     start: async () => {
+      if (store.instances !== undefined)
+        await executorOf(store)({ kind: 'JoinInstances', facts: factsOf(name) });
       await signer.start();
       await service.start();
     },
     isBusy: () => opened.requestsInFlight() > 0 || opened.findFault() !== undefined,
+    isLeading: () => leads(opened),
     fail: options.opened.fail,
     kill: () => {
       isDead = true;
@@ -184,6 +207,31 @@ export function startInstance(options: InstanceOptions): Instance {
   };
   return instance;
 }
+
+/** Records that an instance sends an instruction, which no other one may be waiting for. */
+function sends(
+  { clock, witness, fail }: World,
+  name: string,
+  { instructionId, escrowId }: PaymentInstruction,
+): void {
+  const nowMs = clock.nowMs();
+  const untilMs = nowMs + simulatedLimits.answerTimeoutMs - worldLimits.stepMaxMs;
+  try {
+    witness.sends(name, { instructionId, escrowId, nowMs, untilMs });
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** What an instance reports of itself to the others. */
+const factsOf = (host: string): InstanceFacts => ({
+  ...{ host, processId: process.pid, version: buildInfo.version, sinceS: 0 },
+  ...{ provider: 'simulated', timeZone, masterKeys: [] },
+});
+
+/** Whether a request is the first of a run of background work, which a service sends at once when it finds that it leads. */
+const beginsWork = ({ effect }: StoreRequest): boolean =>
+  effect?.kind === 'ListReleased' || (effect?.kind === 'ListDue' && !effect.hasFailed);
 
 /** Returns the step of an instruction that a request stores, or undefined if it stores none. */
 function stepOf({ effect }: StoreRequest): string | undefined {

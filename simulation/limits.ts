@@ -21,7 +21,7 @@ export const simulatedLimits: ReconciliationLimits = {
   keptForOthers: 2,
 };
 
-/** The sizes and time limits of a simulation. All times are in simulated milliseconds. */
+/** The sizes and time limits of a simulation. Times are in simulated milliseconds. */
 export const worldLimits = {
   platforms: 3,
   /** The monthly quota of the limited platform. */
@@ -60,6 +60,8 @@ export const worldLimits = {
   timeoutMs: 7_200_000,
   /** The most statements of a transaction before a fault. If it has fewer, the fault is at the commit. */
   statementsMax: 12,
+  /** How long the clock waits for PostgreSQL and for an instance that leads, in real milliseconds. */
+  busyMaxMs: 60_000,
   /** How many events a failure shows. */
   eventsShown: 80,
 } as const;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { copyToSqlite } from '../test/support/engine.ts';
 import { type Engine, followTransactions, secretOf, type Watch } from './engine.ts';
-import { deployment, turn } from './world.ts';
+import { deployment } from './world.ts';
 
 /** The name of PostgreSQL's socket in its folder. */
 const socketName = '.s.PGSQL.5432';
@@ -18,6 +18,8 @@ const socketOf = (url: string): string =>
 
 /** PostgreSQL, which each instance reaches by a socket in its folder that can lose its connections. */
 export function postgresEngine(url: string): Engine {
+  /** The connections to PostgreSQL that instances have lost. Its sessions may still execute what they were sent. */
+  const ending = new Set<Socket>();
   const optionsOf = (place: string, opening: 'NEW' | 'EXISTING') => ({
     ...{ ...deployment, opening, place: { url: place } },
   });
@@ -27,18 +29,14 @@ export function postgresEngine(url: string): Engine {
       await (await openPostgresStore(optionsOf(url, 'NEW'))).close();
       await query(url, 'UPDATE deployment SET secret = $1', [secretOf(dice)]);
     },
-    released: async () => {
-      // A session may still execute what it was sent before its connection was lost.
-      while ((await query(url, selectSessions)).length > 0) await turn();
-    },
+    isReleased: () => ending.size === 0,
     open: async (folder) => {
-      const relay = await openRelay(join(folder, socketName), socketOf(url));
+      const relay = await openRelay(join(folder, socketName), socketOf(url), ending);
       const store = await openPostgresStore(optionsOf(through(folder, url), 'EXISTING'));
       return {
         start: (watch) => {
           relay.watch(watch);
-          // One instance serves at a time, and does the background work without a lock.
-          return { ...store, instances: undefined };
+          return store;
         },
         fail: relay.lose,
         cut: relay.close,
@@ -57,42 +55,47 @@ export function postgresEngine(url: string): Engine {
   };
 }
 
-const selectSessions = `SELECT FROM pg_stat_activity
-  WHERE datname = current_database() AND application_name = 'artseal'`;
-
-async function query(url: string, text: string, values: readonly unknown[] = []): Promise<unknown[]> {
+async function query(url: string, text: string, values: readonly unknown[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    return (await client.query(text, [...values])).rows;
+    await client.query(text, [...values]);
   } finally {
     await client.end();
   }
 }
 
-/** Passes the bytes of an instance and of PostgreSQL on. Loses them when the connection is lost. */
-async function openRelay(path: string, to: string) {
-  const sockets = new Set<Socket>();
+/**
+ * Passes the bytes of an instance and of PostgreSQL on. Loses them when the connection is lost: what PostgreSQL has got by then, it
+ * still executes. Meanwhile its connection is in `ending`.
+ */
+async function openRelay(path: string, to: string, ending: Set<Socket>) {
+  const instances = new Set<Socket>();
   let around: Around = { sends: () => {}, receives: () => {} };
   const lose = () => {
-    for (const socket of sockets) socket.destroy();
-  };
-  const pass = (from: Socket, onto: Socket, before: (bytes: Buffer) => void) => {
-    sockets.add(from);
-    from.on('error', () => {});
-    from.on('close', () => {
-      sockets.delete(from);
-      onto.destroy();
-    });
-    from.on('data', (bytes: Buffer) => {
-      before(bytes);
-      if (!from.destroyed) onto.write(bytes);
-    });
+    for (const socket of instances) socket.destroy();
   };
   const server = createServer((instance) => {
     const postgres = connect(to);
-    pass(instance, postgres, (bytes) => around.sends(bytes));
-    pass(postgres, instance, (bytes) => around.receives(bytes));
+    instances.add(instance);
+    for (const socket of [instance, postgres]) socket.on('error', () => {});
+    instance.on('data', (bytes: Buffer) => {
+      around.sends(bytes);
+      if (!instance.destroyed) postgres.write(bytes);
+    });
+    postgres.on('data', (bytes: Buffer) => {
+      if (instance.destroyed) return;
+      around.receives(bytes);
+      if (!instance.destroyed) instance.write(bytes);
+    });
+    instance.on('close', () => {
+      instances.delete(instance);
+      if (!postgres.destroyed) ending.add(postgres.end());
+    });
+    postgres.on('close', () => {
+      ending.delete(postgres);
+      instance.destroy();
+    });
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   return {

@@ -9,9 +9,10 @@ interface Plan {
   readonly orders: number;
   readonly shape: ShapeName | undefined;
   readonly isOnPostgres: boolean;
+  readonly instances: number;
 }
 
-const defaults = { orders: 500, runs: 1 } as const;
+const defaults = { orders: 500, runs: 1, instances: 1 } as const;
 const seedsMax = 1_000_000_000;
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
@@ -24,9 +25,10 @@ function readPlan(args: readonly string[]): Plan {
     runs: { type: 'string' },
     shape: { type: 'string' },
     postgres: { type: 'boolean' },
+    instances: { type: 'string' },
   } as const;
   const { values } = parseArgs({ args: [...args], options });
-  const integer = (name: 'seed' | 'orders' | 'runs', fallback: number) => {
+  const integer = (name: 'seed' | keyof typeof defaults, fallback: number) => {
     const number = Number(values[name] ?? fallback);
     if (!Number.isInteger(number) || number < 1)
       throw new Error(`--${name} must be an integer of at least 1.`);
@@ -37,7 +39,9 @@ function readPlan(args: readonly string[]): Plan {
   const shape = shapeNames.find((name) => name === values.shape);
   if (values.shape !== shape) throw new Error(`--shape must be one of ${shapeNames.join(', ')}.`);
   const isOnPostgres = values.postgres === true;
-  return { seeds, orders: integer('orders', defaults.orders), shape, isOnPostgres };
+  const instances = integer('instances', defaults.instances);
+  if (instances > 1 && !isOnPostgres) throw new Error('--instances needs --postgres.');
+  return { seeds, orders: integer('orders', defaults.orders), shape, isOnPostgres, instances };
 }
 
 const countsOf = (names: readonly string[]): Record<string, number> =>
@@ -59,7 +63,7 @@ function metrics({ shape, tally, books, simulatedMs, digest }: SimulationReport,
     `  calls: ${tally.of('calls')} (${list(tally.under('answer '))})`,
     `  faults: ${list(tally.under('fault '))}`,
     `  kills of the service: ${killed} (${list(kills)})`,
-    `  stops of the service: ${tally.of('stops')}; starts: ${tally.of('starts')}`,
+    `  stops of the service: ${tally.of('stops')}; starts: ${tally.of('starts')}; changes of the leader: ${tally.of('leaders')}`,
     `  kills of the provider: ${tally.of('provider kills')}`,
     `  wall clock jumps: ${tally.of('wall clock jumps')}; decisions: ${list(tally.under('decision '))}`,
     `  log: ${list(tally.under('log '))}`,
@@ -67,13 +71,15 @@ function metrics({ shape, tally, books, simulatedMs, digest }: SimulationReport,
   ].join('\n');
 }
 
-const { seeds, orders, shape, isOnPostgres } = readPlan(process.argv.slice(2));
+const { seeds, orders, shape, isOnPostgres, instances } = readPlan(process.argv.slice(2));
 for (const seed of seeds) {
   print(`seed ${seed}, ${orders} orders`);
   const startedMs = performance.now();
   try {
     const database = isOnPostgres ? await createDatabase({ after: () => {} }) : undefined;
-    print(metrics(await simulate({ seed, orders, shape, database }), performance.now() - startedMs));
+    print(
+      metrics(await simulate({ seed, orders, shape, database, instances }), performance.now() - startedMs),
+    );
   } catch (error) {
     print(error instanceof Error ? error.message : String(error));
     process.exitCode = 1;

@@ -20,8 +20,8 @@ import { sleep, type World } from './world.ts';
 interface SessionOptions {
   readonly world: World;
   readonly callers: Callers;
-  /** Returns the running instance. Throws ConnectionLost if the service is down. */
-  readonly instance: () => Instance;
+  /** Returns the instance with a number. Throws ConnectionLost if it is down. */
+  readonly instance: (number: number) => Instance;
 }
 
 /** The state of one session. */
@@ -108,7 +108,7 @@ async function sell(session: Session, filingNo: string, sale: number): Promise<v
   if (isFrozen && !dice.oneIn(4)) await resolve(session, who, dice.pick(['RELEASE', 'REFUND']), escrowId);
 }
 
-/** Opens an order. Without a key, sends the request once. With a key, retries it and sometimes sends it concurrently. */
+/** Opens an order. Without a key, sends the request once. With a key, retries it and sometimes sends it concurrently, to two instances. */
 async function open(session: Session, who: Caller, request: Request, filingNo: string): Promise<void> {
   const { client, dice, stranger } = session;
   if (dice.oneIn(8)) await expectRejection(session, stranger, request, 'PERMISSION_DENIED');
@@ -117,8 +117,9 @@ async function open(session: Session, who: Caller, request: Request, filingNo: s
     client.sawOpening(await client.send(who, request, ofOpening), key);
     return;
   }
-  const sent = [client.insist(who, request, ofOpening, key)];
-  if (dice.oneIn(5)) sent.push(client.send(who, request, ofOpening, key));
+  const number = client.anyNumber();
+  const sent = [client.insist(who, request, ofOpening, key, number)];
+  if (dice.oneIn(5)) sent.push(client.send(who, request, ofOpening, key, number + 1));
   const outcomes = await Promise.all(sent);
   for (const outcome of outcomes) client.sawOpening(outcome, key);
   if (dice.oneIn(8) && outcomes.some(isKept)) await reuse(session, who, key, filingNo);
@@ -155,10 +156,16 @@ async function newestOf({ client }: Session, who: Caller, filingNo: string): Pro
   return newest.escrowId;
 }
 
-async function resolve(session: Session, who: Caller, kind: Resolution, escrowId: string): Promise<void> {
+async function resolve(
+  session: Session,
+  who: Caller,
+  kind: Resolution,
+  escrowId: string,
+  number?: number,
+): Promise<void> {
   const { client, perhapsKey } = session;
   const request = resolvingRequest(kind, escrowId);
-  const outcome = await client.insist(who, request, ofResolving, perhapsKey());
+  const outcome = await client.insist(who, request, ofResolving, perhapsKey(), number);
   if (outcome === 'LOST' || outcome.status !== 200) return;
   const { escrow } = outcome.json;
   client.sawOrder(escrow);
@@ -199,11 +206,13 @@ const one =
 
 const both =
   (first: Resolution, second: Resolution): Action =>
-  (session, who, escrowId) =>
-    Promise.all([
-      resolve(session, who, first, escrowId),
-      resolve(session, session.dice.oneIn(2) ? who : session.callers.internal, second, escrowId),
+  (session, who, escrowId) => {
+    const number = session.client.anyNumber();
+    return Promise.all([
+      resolve(session, who, first, escrowId, number),
+      resolve(session, session.dice.oneIn(2) ? who : session.callers.internal, second, escrowId, number + 1),
     ]);
+  };
 
 const actions: readonly Action[] = [
   one('RELEASE'),

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createManualClock } from '../test/support/clock.ts';
 import { type Assembly, real } from './assembly.ts';
 import { type Bank, nowAndThen, openBank } from './bank.ts';
@@ -6,6 +7,7 @@ import { type Callers, registerCallers } from './callers.ts';
 import { createDice } from './dice.ts';
 import { createDisk, type Disk } from './disk.ts';
 import { type Engine, type Eventual, sqliteEngine, whenThere } from './engine.ts';
+import type { FaultRates } from './faults.ts';
 import { checkAlways, checkFinally, checkNoneWaits } from './invariants.ts';
 import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
 import { runPerson, runWatcher } from './person.ts';
@@ -30,6 +32,12 @@ export interface SimulationOptions {
   readonly killsAtEachStep?: boolean;
   /** The URL of an empty database on PostgreSQL, in place of SQLite. Its scheduling is not repeated by the seed. */
   readonly database?: string | undefined;
+  /** How many instances of the service work on that database at a time. One by default, and on SQLite. */
+  readonly instances?: number | undefined;
+  /** Whether clients send each request that they retry to two instances at once. */
+  readonly sendsTwice?: boolean;
+  /** The fault rates of the provider. By default they change over time. */
+  readonly rates?: FaultRates;
   /** Replaces parts of the real service. */
   readonly assembly?: Partial<Assembly>;
 }
@@ -78,7 +86,7 @@ class Simulation {
   #sessionsLeft: number;
 
   constructor(options: SimulationOptions, disk: Disk) {
-    const { seed, orders, killsAtEachStep = false } = options;
+    const { seed, orders, instances = 1, killsAtEachStep = false } = options;
     const assembly = { ...real, ...options.assembly };
     this.#options = options;
     this.#disk = disk;
@@ -91,6 +99,7 @@ class Simulation {
       trace: createTrace(clock.monotonicMs),
       tally: createTally(),
       witness: createWitness(),
+      sendsTwice: options.sendsTwice ?? false,
       isCalm: () => this.#isCalm,
       fail: (error) => {
         this.#failure ??= error;
@@ -100,16 +109,17 @@ class Simulation {
     this.#shape = options.shape ?? world.dice.fork('shape').pick(shapeNames);
     const engine = options.database === undefined ? sqliteEngine(assembly) : postgresEngine(options.database);
     this.#engine = engine;
-    this.#bank = openBank(world, this.#shape, disk.provider, (notification) =>
-      this.#supervisor.deliver(notification),
+    this.#bank = openBank(
+      world,
+      { shapeName: this.#shape, rates: options.rates },
+      disk.provider,
+      (notification) => this.#supervisor.deliver(notification),
     );
     const bank = () => this.#bank;
-    const inspect = (dataDir: string) =>
-      whenThere(readBooks(engine, dataDir, disk.provider), (books) => checkAlways(books, world.witness));
-    this.#supervisor = createSupervisor(
-      { world, orders, killsAtEachStep, disk, engine, bank, assembly, inspect },
-      disk.newFolder(),
-    );
+    const inspect = () => whenThere(this.#readBooks(), (books) => checkAlways(books, world.witness));
+    this.#supervisor = createSupervisor({
+      ...{ world, orders, instances, killsAtEachStep, disk, engine, bank, assembly, inspect },
+    });
   }
 
   async run(): Promise<SimulationReport> {
@@ -129,14 +139,14 @@ class Simulation {
       throw this.#failed(error);
     } finally {
       this.#isCalm = true;
-      await this.#supervisor.closed();
+      await this.#supervisor.end();
       this.#bank.close();
     }
   }
 
   /** Creates the database, and registers the callers. */
   async #prepare(): Promise<Callers> {
-    const folder = this.#supervisor.folder();
+    const [folder = ''] = this.#supervisor.folders();
     await this.#engine.prepare(folder, this.#world.dice.fork('database'));
     const opened = await this.#engine.open(folder);
     const store = opened.start({ begun: () => undefined, committed: () => {} });
@@ -149,7 +159,7 @@ class Simulation {
   /** Runs all sessions with faults. */
   async #runWithFaults(callers: Callers): Promise<void> {
     const world = this.#world;
-    const instance = () => this.#supervisor.instance();
+    const { instance } = this.#supervisor;
     let working: number = worldLimits.clientsAtOnce;
     let number = 0;
     const work = async () => {
@@ -163,8 +173,16 @@ class Simulation {
     this.#supervisor.start();
     this.#bank.changeFaultLevel();
     this.#strike();
-    runPerson(world, instance, () => working === 0 && this.#isOver).catch(world.fail);
-    runWatcher(world, instance, () => this.#isOver).catch(world.fail);
+    runPerson(
+      world,
+      () => instance(),
+      () => working === 0 && this.#isOver,
+    ).catch(world.fail);
+    runWatcher(
+      world,
+      () => instance(),
+      () => this.#isOver,
+    ).catch(world.fail);
     for (let client = 0; client < worldLimits.clientsAtOnce; client += 1) work().catch(world.fail);
     await this.#passUntil(() => working === 0);
   }
@@ -216,7 +234,7 @@ class Simulation {
     await this.#passUntil(() => clock.monotonicMs() >= untilMs);
     this.#isOver = true;
     let isStopped = false;
-    this.#supervisor.stop(true).then(() => {
+    this.#supervisor.stopAll().then(() => {
       isStopped = true;
     }, this.#world.fail);
     await this.#passUntil(() => isStopped);
@@ -230,7 +248,7 @@ class Simulation {
   }
 
   #readBooks(): Eventual<Books> {
-    return readBooks(this.#engine, this.#supervisor.folder(), this.#disk.provider);
+    return readBooks(this.#engine, this.#supervisor.folders(), this.#disk.provider);
   }
 
   /** Advances the clock until a condition holds. */
@@ -239,22 +257,33 @@ class Simulation {
     const steps = dice.fork(`steps from ${clock.monotonicMs()}`);
     while (!condition()) {
       for (let turns = steps.upTo(worldLimits.turnsMax); turns > 0; turns -= 1) await turn();
-      while (this.#engine.isInRealTime && this.#supervisor.isBusy()) await turn();
+      if (this.#engine.isInRealTime) await this.#waitWhileBusy();
       if (this.#failure !== undefined) throw this.#failure;
       clock.advance(Math.min(clock.nextDueMs() ?? simulatedLimits.pollMs, worldLimits.stepMaxMs));
       if (clock.monotonicMs() > this.#timeoutAtMs) throw new Violation(everybody, 'the run does not end');
     }
   }
 
+  /** Waits in real time, in which PostgreSQL works and an instance takes the lead. */
+  async #waitWhileBusy(): Promise<void> {
+    const timeout = AbortSignal.timeout(worldLimits.busyMaxMs);
+    while (this.#supervisor.isBusy() && this.#failure === undefined) {
+      if (timeout.aborted) throw new Violation(everybody, 'a store does not respond, or no instance leads');
+      // Leaves the processor to PostgreSQL.
+      await delay(1);
+    }
+  }
+
   #failed(error: unknown): SimulationFailed {
     const { trace, clock } = this.#world;
-    const { seed, orders } = this.#options;
+    const { seed, orders, database, instances = 1 } = this.#options;
+    const flags = database === undefined ? '' : ` --postgres --instances ${instances}`;
     const subject = error instanceof Violation ? error.subject : everybody;
     const events = trace.lastOf(subject, worldLimits.eventsShown).join('\n  ');
     const what = error instanceof Violation ? error.message : (error as Error).stack;
     const message =
       `seed ${seed}, ${orders} orders, ${this.#shape}, at ${clock.monotonicMs() / 1000} s: ${what}\n` +
-      `Repeat it with: npm run simulate -- --seed ${seed} --orders ${orders} --shape ${this.#shape}\n  ${events}`;
+      `Repeat it with: npm run simulate -- --seed ${seed} --orders ${orders} --shape ${this.#shape}${flags}\n  ${events}`;
     return new SimulationFailed(message, { cause: error });
   }
 }

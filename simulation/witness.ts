@@ -7,6 +7,14 @@ import { must } from './violation.ts';
 /** Records what clients, the log and the provider showed, and checks later that it is still true. */
 export type Witness = ReturnType<typeof createWitness>;
 
+/** An instruction that is sent. Both times are in Unix milliseconds. */
+interface Sending {
+  readonly instructionId: string;
+  readonly escrowId: string;
+  readonly nowMs: number;
+  readonly untilMs: number;
+}
+
 /** Creates an empty witness. */
 export function createWitness() {
   const states = new Map<string, Set<EscrowState>>();
@@ -18,6 +26,7 @@ export function createWitness() {
   const orderOf = new Map<string, string>();
   const attempts = new Map<string, Attempt>();
   const trees = new Map<number, string>();
+  const senders = new Map<string, { readonly instance: string; readonly untilMs: number }>();
 
   function checkOne(escrowId: string, history: readonly string[] = []): void {
     for (const state of states.get(escrowId) ?? []) {
@@ -55,6 +64,24 @@ export function createWitness() {
     },
     /** Returns all parties that the provider got for a hold. */
     namesOf: (holdId: string) => names.get(holdId) ?? new Set(),
+    /**
+     * An instance sends an instruction, and waits for the response until a time of the wall clock. Throws a Violation if another one
+     * waits for it, unless an operator decided about the order.
+     */
+    sends: (instance: string, { instructionId, escrowId, nowMs, untilMs }: Sending) => {
+      const other = senders.get(instructionId) ?? { instance, untilMs: 0 };
+      const isSecond = other.instance !== instance && nowMs < other.untilMs && !reviewed.has(escrowId);
+      must(
+        !isSecond,
+        escrowId,
+        `${instance} sends ${instructionId}, and ${other.instance} waits for its response`,
+      );
+      senders.set(instructionId, { instance, untilMs });
+    },
+    /** An instance waits no more. */
+    responded: (instance: string, instructionId: string) => {
+      if (senders.get(instructionId)?.instance === instance) senders.delete(instructionId);
+    },
     /** An operator closes an order without asking the provider. The store may reject it. */
     closing: (escrowId: string) => {
       closings.add(escrowId);

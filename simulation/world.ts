@@ -10,6 +10,8 @@ export interface World {
   readonly trace: Trace;
   readonly tally: Tally;
   readonly witness: Witness;
+  /** Whether clients send each request that they retry to two instances at once. */
+  readonly sendsTwice: boolean;
   /** Returns whether all faults have stopped. */
   isCalm(): boolean;
   /** Ends the simulation with an error. */

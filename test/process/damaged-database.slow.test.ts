@@ -163,7 +163,7 @@ test('a damaged database is rejected after kill -9, with the message of SQLite a
 });
 
 const openBook = (dataDir: string): Promise<BookedLog> =>
-  readDatabase(dataDir, (client) => readLog(client, dataDir));
+  readDatabase(dataDir, (client) => readLog(client, [dataDir]));
 
 /** The outcome of a start on a copy with one flipped bit in the write-ahead log: all filings are there, or it fails. */
 async function startWithFlippedBit(
@@ -207,7 +207,7 @@ test('after a bit flip in the write-ahead log of a killed process, nothing publi
   await postAll(service.publicUrl, prepare(platforms, 200), ({ filingNo }) => answered.push(filingNo));
   await eventually('a checkpoint of all leaves', timeoutMs, async () => {
     const { leaves, checkpoints } = await openBook(dataDir);
-    return [checkpoints.file, checkpoints.database].every((one) => one?.size === leaves.length);
+    return [checkpoints.files[0], checkpoints.database].every((one) => one?.size === leaves.length);
   });
   assert.equal(await service.stop('SIGKILL'), null);
   const outcomes = [];

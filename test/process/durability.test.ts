@@ -173,7 +173,7 @@ async function survivesKill(t: TestContext): Promise<void> {
       await eventually('a checkpoint of this process', 60_000, () => shown.size > known);
       assert.equal(await again.stop('SIGKILL'), null);
       await Promise.all(watching);
-      checkLog(await readDatabase(dataDir, (client) => readLog(client, dataDir)), shown);
+      checkLog(await readDatabase(dataDir, (client) => readLog(client, [dataDir])), shown);
     },
   );
 }

@@ -14,30 +14,12 @@ import { filing, provenanceRecord } from '../../src/store/engine/schema.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/log.ts';
 import type { SqliteDatabase } from '../../src/store/sqlite/statement.ts';
-import { type Executed, type Kind, perform, type Store, type StoreRequest } from '../../src/store/store.ts';
+import { type Executed, perform, type StoreRequest } from '../../src/store/store.ts';
 import { withoutTriggers } from '../support/forging.ts';
-
-/** A service with one defect, which the simulation must detect. */
-interface Mutant {
-  readonly name: string;
-  readonly assembly: Partial<Assembly>;
-  /** Matches the message of the failure. */
-  readonly message: RegExp;
-}
+import { type AnyExecute, changed, failureOf, isA, type Mutant, withExecute } from './mutants.ts';
 
 const orders = 100;
 const seeds = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'];
-
-type AnyExecute = (request: StoreRequest) => Promise<Executed>;
-
-/** Changes how the store executes requests. */
-const withExecute = (change: (execute: AnyExecute) => AnyExecute): Partial<Assembly> => ({
-  assemble: (parts) => real.assemble({ ...parts, store: changed(parts.store, change) }),
-});
-
-function changed(store: Store, change: (execute: AnyExecute) => AnyExecute): Store {
-  return { ...store, execute: change(store.execute) as Store['execute'] };
-}
 
 /** Changes how the service sends instructions to the provider. */
 const withInstruct = (
@@ -54,8 +36,6 @@ const withInstruct = (
 
 /** A successful result, returned for a request that was not executed. */
 const done: Executed = { outcome: { kind: 'DONE', result: true, isReplay: false } };
-
-const isA = <K extends Kind>(kind: K, { effect }: StoreRequest): boolean => effect?.kind === kind;
 
 const isOfReconciliation = (request: StoreRequest): boolean =>
   isA('RecordSent', request) || isA('UpdateOrder', request);
@@ -454,21 +434,9 @@ const mutants: readonly Mutant[] = [
   },
 ];
 
-/** Returns the failure of the first seed that fails, or undefined if none does. */
-async function failureOf(assembly: Mutant['assembly']): Promise<Error | undefined> {
-  for (const seed of seeds) {
-    const failure = await simulate({ seed, orders, assembly }).then(
-      () => undefined,
-      (error) => error,
-    );
-    if (failure !== undefined) return failure;
-  }
-  return undefined;
-}
-
 for (const { name, assembly, message } of mutants) {
   test(`the simulation detects a service that ${name}`, async () => {
-    const failure = await failureOf(assembly);
+    const failure = await failureOf(seeds, (seed) => simulate({ seed, orders, assembly }));
     assert.ok(failure instanceof SimulationFailed, `the simulation did not detect it: ${failure}`);
     assert.match(failure.message, message);
     assert.match(failure.message, /npm run simulate -- --seed \d+ --orders \d+/);

@@ -128,8 +128,8 @@ const selectInstances = `SELECT facts, is_leading AND NOT ${isGone} AS "isLeadin
     greatest(0, floor(extract(epoch FROM clock_timestamp() - seen_at) * 1000))::bigint AS "unseenMs"
   FROM instance ORDER BY joined_at, id`;
 
-/** Only the session of the instance that leads has this lock. */
-const takeLead = {
+/** Only the session of the instance that leads has this lock. Only tests change it. */
+export const takeLead = {
   name: 'lead',
   text: `SELECT pg_try_advisory_lock(hashtextextended('artseal leader', 0)) AS leads`,
 };
