@@ -245,11 +245,10 @@ const withUpdates = (change: (update: OrderUpdate) => OrderUpdate): Partial<Asse
 const recordingTwice: Partial<Assembly> = withExecute((execute) => async (request) => {
   const { effect } = request;
   if (effect?.kind !== 'UpdateOrder' || effect.update.afterPayout === undefined) return execute(request);
-  await execute({
-    ...request,
-    effect: { ...effect, update: { ...effect.update, ended: [], prepared: undefined } },
-  });
-  return execute(request);
+  const { update } = effect;
+  await execute({ ...request, effect: { ...effect, update: { ...update, ended: [], prepared: undefined } } });
+  const expectedChanges = update.expectedChanges + 1;
+  return execute({ ...request, effect: { ...effect, update: { ...update, expectedChanges } } });
 });
 
 const dayMs = 86_400_000;
