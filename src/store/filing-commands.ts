@@ -40,7 +40,7 @@ export interface FilingCommands {
     readonly at: BusinessTime;
     readonly by: CallerRef;
     readonly clockSetByS?: number;
-    /** Set by the store if this has waited for more than a second. The newest record may then be later by a minute. */
+    /** Set by the store if this may have waited while other instances filed. The newest record may then be later by a minute. */
     readonly isLate?: boolean;
     /** Undefined for no cap. The year ends in `endsInS` seconds. */
     readonly cap?: { readonly filings: number; readonly endsInS: number } | undefined;

@@ -8,7 +8,7 @@ import { askProvenance } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { connectTo, createDatabase, runSql, skipUnlessPostgres } from '../support/postgres.ts';
 import { startService } from '../support/service.ts';
-import { sandbox } from './promises/fixtures.ts';
+import { instanceFacts, sandbox } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
 
@@ -94,9 +94,15 @@ test('reports of two stores at once add up, and neither store has to repeat one'
   }
 });
 
-test('a service reports the calls that it allows', { skip }, async (t) => {
+test('a service reports the calls that it allows while another instance serves', { skip }, async (t) => {
   const url = await createDatabase(t);
   const service = await startService(t, { env: { ARTSEAL_DATABASE_URL: url } });
-  await askProvenance(service, await service.platform('STANDARD'), 'none');
-  await eventually('a report', 10_000, async () => (await runSql(url, 'SELECT FROM rate')).length === 1);
+  const other = await openPostgresStore({ place: { url }, ...sandbox });
+  t.after(() => other.close());
+  await perform(other, { kind: 'JoinInstances', facts: instanceFacts('other') });
+  const platform = await service.platform('STANDARD');
+  await eventually('a report', 10_000, async () => {
+    await askProvenance(service, platform, 'none');
+    return (await runSql(url, 'SELECT FROM rate')).length === 1;
+  });
 });

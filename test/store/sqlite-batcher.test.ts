@@ -5,7 +5,7 @@ import { createBatcher } from '../../src/store/engine/batcher.ts';
 import type { Reply } from '../../src/store/engine/failure.ts';
 import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { artwork } from '../support/samples.ts';
-import { firstPage, refused, toFile } from './promises/fixtures.ts';
+import { firstPage, refused } from './promises/fixtures.ts';
 
 const waitingMax = 10_000;
 const worthwhile = 32;
@@ -130,25 +130,6 @@ test('a batch that waited before it began has what came meanwhile, up to its cos
   gate.resolve();
   await Promise.all([first, ...taken]);
   assert.deepEqual(sizes, [batchMax, 1]);
-});
-
-test('filings that waited for more than a second are late', async (t) => {
-  let nowMs = 0;
-  t.mock.method(performance, 'now', () => nowMs);
-  const late: (boolean | undefined)[] = [];
-  const { execute } = createBatcher(async (requests) =>
-    requests.map(({ effect }) => {
-      if (effect?.kind === 'FileArtwork') late.push(effect.isLate);
-      return done;
-    }),
-  );
-  const file = () => execute({ effect: toFile({ callerId: 1, caller: 'gallery' }) });
-  for (const waitedMs of [1_000, 1_001]) {
-    const filing = file();
-    nowMs += waitedMs;
-    await filing;
-  }
-  assert.deepEqual(late, [undefined, true]);
 });
 
 test('too many waiting requests are rejected at once with UNAVAILABLE, and earlier ones get replies', async () => {

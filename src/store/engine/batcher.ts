@@ -12,8 +12,6 @@ const heldCharactersMax = 64 * 1_048_576;
 const costMax = { turn: 32, batch: 256 };
 /** So many requests are worth an fsync of their own, so that the engine is not idle until the turn ends. */
 const worthwhile = 32;
-/** If no filing was submitted for so long, in milliseconds, those that wait are late. Others may have filed meanwhile. */
-const lateMs = 1_000;
 
 /** A request that waits for its reply. */
 interface Waiting {
@@ -74,13 +72,13 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
     underWay = batch;
     const extended = () => {
       batch.push(...queue.take(batch.reduce((sum, { cost }) => sum + cost, 0)));
-      return dates.dated(batch);
+      return batch.map(dates.dated);
     };
     const storing = () => {
       isStoring = true;
       schedule();
     };
-    send(dates.dated(batch), storing, extended).then(
+    send(batch.map(dates.dated), storing, extended).then(
       (replies) => end(batch, replies),
       (error) => end(batch, [], error),
     );
@@ -164,27 +162,16 @@ function settle(batch: readonly Waiting[], replies: readonly Reply[], error: Err
  */
 function createFilingDates() {
   let newest: Command<'FileArtwork'> | undefined;
-  let newestSinceMs = 0;
-
-  function dated(request: StoreRequest, isLate: boolean): StoreRequest {
-    const { effect } = request;
-    if (effect?.kind !== 'FileArtwork' || newest === undefined) return request;
-    const { at, clockSetByS = 0 } = newest;
-    const isEarlier = effect.at.timestamp !== at.timestamp && effect.at.atMs <= at.atMs;
-    const redated = isEarlier ? { ...effect, at, clockSetByS } : effect;
-    if (isLate) return { ...request, effect: { ...redated, isLate } };
-    return isEarlier ? { ...request, effect: redated } : request;
-  }
-
   return {
     submitted: ({ effect }: StoreRequest): void => {
-      if (effect?.kind !== 'FileArtwork') return;
-      newest = effect;
-      newestSinceMs = performance.now();
+      if (effect?.kind === 'FileArtwork') newest = effect;
     },
-    dated: (batch: readonly Waiting[]): readonly StoreRequest[] => {
-      const isLate = performance.now() - newestSinceMs > lateMs;
-      return batch.map(({ request }) => dated(request, isLate));
+    dated: ({ request }: Waiting): StoreRequest => {
+      const { effect } = request;
+      if (effect?.kind !== 'FileArtwork' || newest === undefined) return request;
+      const { at, clockSetByS = 0 } = newest;
+      if (effect.at.timestamp === at.timestamp || effect.at.atMs > at.atMs) return request;
+      return { ...request, effect: { ...effect, at, clockSetByS } };
     },
   };
 }

@@ -133,6 +133,9 @@ function createAttempts({
 }) {
   const repeated: Record<string, number> = Object.fromEntries(repeatable.map((code) => [code, 0]));
 
+  /** Whether the next requests have waited for a session, too. */
+  let isNextLate = false;
+
   const modeOf = (batch: readonly StoreRequest[]) => ({
     isWriting: batch.some(requests.writes),
     isFenced: batch.some(needsFence),
@@ -162,6 +165,7 @@ function createAttempts({
         repeated[code] = (repeated[code] ?? 0) + 1;
         return attempt(batch, undefined, tries + 1, mode);
       }
+      if (isLostSession(error)) isNextLate = true;
       if (tries < triesMax && isLostSession(error) && (await line.hasNextSession()))
         return attempt(batch.map(late), undefined, tries + 1, mode);
       if (!isMachineFault(error) && batch.length > 1) return inHalves(batch, (some) => attempt(some));
@@ -184,7 +188,11 @@ function createAttempts({
   return {
     repeated,
     modeOf,
-    run: (batch: readonly StoreRequest[], storing?: () => void) => attempt(batch, storing),
+    run: (batch: readonly StoreRequest[], storing?: () => void) => {
+      const sent = isNextLate ? batch.map(late) : batch;
+      isNextLate = false;
+      return attempt(sent, storing);
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import type { Execute } from '../../../src/store/store.ts';
 import { acceptClock, painting, time } from '../../store/promises/fixtures.ts';
 import { tester } from '../../support/audit-log.ts';
-import { fileArtwork, openEscrow } from '../../support/calls.ts';
+import { fileArtwork } from '../../support/calls.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { keysInFile, newKey } from '../../support/master-keys.ts';
 import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
@@ -130,28 +130,6 @@ test('AdvanceClock ends months and evidence links, and advances once under the s
   const next = await file('another');
   assert.deepEqual([next.status, next.json.timestamp], [200, first.json.timestamp], next.text);
   assert.deepEqual(await usage(), ['2026-12', 1n]);
-});
-
-test('an instance follows the sandbox clock that another one advances, and does what is due then', async (t) => {
-  const { clock, service, admin } = await started(t);
-  const { caller, ...platform } = await service.platform();
-  const stamped = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
-  const { filingNo } = (await fileArtwork(service, platform, stamped())).json;
-  assert.equal((await openEscrow(service, platform, filingNo, {}, stamped())).json.state, 'FROZEN');
-  const newestEvent = async () => (await admin.listAllEvents({})).entries.at(-1)?.event?.type;
-  // The hold ends within a day then. Without the advance, holds that end are looked for each minute.
-  await service.execute({ kind: 'AdvanceClock', by: tester, seconds: 6 * dayS + 3_600 });
-  await service.execute({ kind: 'AdvanceClock', by: tester, seconds: 1 });
-  for (let passedS = 0; passedS < 30 && (await newestEvent()) !== 'escrow.hold_expiring'; passedS += 1)
-    clock.advance(1_000);
-  assert.equal(await newestEvent(), 'escrow.hold_expiring');
-  clock.advance(30_000);
-  await service.execute({ kind: 'AdvanceClock', by: tester, seconds: 4 * dayS });
-  for (let passedS = 0; passedS < 5; passedS += 1) {
-    clock.advance(1_000);
-    await newestEvent();
-  }
-  assert.equal((await admin.getUsage({ caller })).month, '2026-12');
 });
 
 /** test/cli/secrets.test.ts has the rotation of a master key, step by step. */
