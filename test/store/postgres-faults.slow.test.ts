@@ -10,6 +10,7 @@ import {
   skipUnlessPostgres,
   startCluster,
 } from '../support/postgres.ts';
+import { endSessions, withoutTriggers } from './postgres-stores.ts';
 import { addPlatform, anyFiling, sandbox, toFile } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
@@ -153,11 +154,7 @@ test('calls are counted on from what the table has, when another session has wri
     return calls;
   };
   assert.deepEqual([await count(), await count()], [1, 2]);
-  await runSql(
-    url,
-    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'artseal'",
-    'UPDATE usage SET calls = 7',
-  );
+  await runSql(url, endSessions, 'UPDATE usage SET calls = 7');
   let calls: number | undefined;
   await until(async () => {
     calls = await count().catch(() => undefined);
@@ -221,12 +218,7 @@ test('a batch that cannot be stored is executed in halves, and so is the next on
 test('a database that was put back to an earlier state is not written', { skip }, async (t) => {
   const { url, store } = await openGallery(t);
   await store.execute({ effect: toFile(by) });
-  await runSql(
-    url,
-    'ALTER TABLE log_leaf DISABLE TRIGGER ALL',
-    'DELETE FROM log_leaf',
-    'ALTER TABLE log_leaf ENABLE TRIGGER ALL',
-  );
+  await runSql(url, ...withoutTriggers('log_leaf', 'DELETE FROM log_leaf'));
   await assert.rejects(store.execute({ effect: toFile(by) }), { reason: 'RECORD_DAMAGED' });
 });
 
