@@ -23,10 +23,13 @@ export type BookedLog = ReturnType<typeof readLog>;
 
 type BookedCheckpoint = ReturnType<typeof readCheckpoint>;
 
+/** A filing or later record. */
 interface RecordRow extends Omit<BookedEntry, 'content'> {
   readonly salt: Buffer;
-  /** JSON of the members that its evidence hash covers, sorted by name. */
-  readonly evidence: string;
+  /** JSON of its members by name. */
+  readonly members: string;
+  /** Undefined for a later record. */
+  readonly version: number | null;
 }
 
 /** The column of a member: `filing_no` of `filingNo`. */
@@ -35,20 +38,39 @@ const columnOf = (member: string): string =>
 
 const selectRecords = `
   SELECT leaf_index AS leafIndex, 'FILING' AS kind, filing_no AS number, 1 AS sequence, filed_at_s AS atS, salt,
-    json_object(${hashedMembers.map((name) => `'${name}', ${columnOf(name)}`)}) AS evidence FROM filing
+    record_version AS version, json_object('attachments', attachments, 'caller', caller.name,
+      ${hashedMembers.map((name) => `'${name}', ${columnOf(name)}`)}) AS members
+    FROM filing JOIN caller ON caller.id = filing.caller_id
   UNION ALL
-  SELECT leaf_index, event, filing_no, position, recorded_at_s, salt,
+  SELECT leaf_index, event, filing_no, position, recorded_at_s, salt, NULL,
     json_object('at', at, 'event', event, 'filingNo', filing_no, 'sequence', position) FROM provenance_record`;
 
 const selectLogEvents = `
   SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_event`;
 
+/** The members of a filing that its record has as digests, in the order of their salts. */
+const digested = ['author', 'condition', 'era', 'material', 'price', 'size', 'attachments'];
+
+/** What the leaf of a record commits to. */
+function commitmentTo(members: Record<string, unknown>, salt: Buffer, version: number | null): Buffer {
+  if (version === 1) for (const name of ['attachments', 'caller']) delete members[name];
+  if (version !== 2) return sha256(salt, sha256(JSON.stringify(sorted(members))));
+  const salts = salt.toString('hex').match(/.{32}/g) ?? [];
+  const record: Record<string, unknown> = { ...members, version };
+  if (record.attachments === null) delete record.attachments;
+  for (const [nth, name] of digested.entries())
+    if (name in record) record[name] = sha256(`${salts[nth]}${record[name]}`).toString('hex');
+  return sha256(JSON.stringify(sorted(record)));
+}
+
 /** Reads the log from the database of the service and the checkpoint files in the folders of its instances. */
 export function readLog(client: Sqlite.Database, folders: readonly string[]) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
-  const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
+  const records = all<RecordRow>(selectRecords).map(({ salt, members, version, ...record }) => ({
     ...record,
-    content: { commitment: sha256(salt, sha256(evidence)).toString('hex') },
+    content: {
+      commitment: commitmentTo(JSON.parse(members), salt, version).toString('hex'),
+    },
   }));
   const events = all<Omit<BookedEntry, 'content'> & { detail: string }>(selectLogEvents).map(
     ({ detail, ...event }) => ({

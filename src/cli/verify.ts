@@ -140,6 +140,7 @@ function printProven(
     record.kind === 'FILING' ? 'the filing' : `record ${record.sequence} (${record.kind}) of the filing`;
   print(`VERIFIED: ${subject} ${record.number} is in the log, which dates it ${instant(proven.timeS)}`);
   for (const [name, value] of record.members) print(`  ${name.padEnd(10)} ${onOneLine(value)}`);
+  if (record.hidden.length > 0) print(`  hidden     ${record.hidden.join(', ')}`);
   const doubt = doubtOf(proven);
   if (doubt !== undefined) printError(`warning: ${doubt}`);
   print(`log ${checkpoint.origin}: leaf ${proven.index} of ${checkpoint.size}`);
@@ -175,6 +176,7 @@ function asJson(
     doubt: doubtOf({ record, timeS }),
     hash,
     record: Object.fromEntries(record.members),
+    ...(record.hidden.length > 0 && { hidden: record.hidden }),
     log: {
       origin: checkpoint.origin,
       leaf: index,

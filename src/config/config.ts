@@ -42,6 +42,8 @@ function configReaders(env: NodeJS.ProcessEnv) {
     publicAddress: () => read(settings.publicAddress),
     /** Undefined for plain HTTP. */
     publicTls: () => readTls(source, publicTlsSettings),
+    /** The address at which others reach the public API, without a slash at its end; undefined if a production does not know it. */
+    publicUrl: () => readOutsideUrl(env, source),
     internalAddress: () => read(settings.internalAddress),
     internalTls: () => readInternalTls(source),
     /** Proxies whose X-Forwarded-For is trusted. */
@@ -148,6 +150,13 @@ export function readPublicUrl(env: NodeJS.ProcessEnv): string {
   const { publicAddress, publicTls } = configReaders(env);
   publicAddress();
   return urlOf(textOf(env, settings.publicAddress), publicTls() !== undefined);
+}
+
+/** Reads the address at which others reach the public API. A sandbox is reached where it listens. */
+function readOutsideUrl(env: NodeJS.ProcessEnv, { read, find }: Source): string | undefined {
+  const url = find(settings.publicUrl);
+  if (url !== undefined) return url.replace(/\/$/, '');
+  return read(settings.environment) === 'sandbox' ? readPublicUrl(env) : undefined;
 }
 
 /** The URL of the internal API on this machine by the settings: that of a Unix socket is `unix:/path`. Throws ConfigError. */

@@ -70,6 +70,11 @@ export const settings = {
     'PEM file: certificate and chain of the public API, read again when it changes',
   ),
   publicTlsKey: watchedFile('ARTSEAL_PUBLIC_TLS_KEY', 'PEM file: its private key, without a passphrase'),
+  publicUrl: row(
+    'ARTSEAL_PUBLIC_URL',
+    parseHttpUrl,
+    'address at which others reach the public API, such as https://registry.example: for links on certificates and in mails',
+  ),
   internalAddress: row(
     'ARTSEAL_INTERNAL_ADDR',
     parseInternalAddress,

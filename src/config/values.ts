@@ -160,7 +160,7 @@ function parseWitness(line: string): Witness {
   return { key: readWitnessKey(vkey), url: parseHttpUrl(url).replace(/\/$/, '') };
 }
 
-/** Reads the URL of a witness or a time-stamping authority. They sign what they send, so http is enough. */
+/** Reads the URL of a server. Witnesses and time-stamping authorities sign what they send, so http is enough. */
 export function parseHttpUrl(text: string): string {
   const url = URL.parse(text);
   const isGood =

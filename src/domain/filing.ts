@@ -24,7 +24,23 @@ export interface Filing extends Artwork {
   readonly timestamp: string;
   /** Name of the caller that filed it. */
   readonly caller: string;
+  /** Images and documents of the artwork, in the order of the request. */
+  readonly attachments: readonly Attachment[];
 }
+
+/** An image or document of an artwork, of which only the digest is filed. */
+export interface Attachment {
+  /** 1 to 200 code points. */
+  readonly name: string;
+  /** SHA-256 of the file, 64 lower-case hex digits. */
+  readonly sha256: string;
+}
+
+/** Attachments of a filing, at most. */
+export const attachmentsMax = 20;
+
+/** Bounds of the name of an attachment, in code points. */
+const attachmentNameBounds = { min: 1, max: 200 } as const satisfies TextBounds;
 
 /** Bounds of the texts of an artwork, in code points. */
 export const artworkTextBounds = {
@@ -63,6 +79,22 @@ export function checkArtwork(
   const violations = artworkTexts.flatMap(([field, bounds]) => checkText(field, artwork[field], bounds));
   return [...violations, ...checkMoney('price', artwork.price, priceMin)];
 }
+
+/** Checks attachments. */
+export function checkAttachments(attachments: readonly Attachment[]): Violation[] {
+  if (attachments.length > attachmentsMax)
+    return [{ field: 'attachments', rule: `must be at most ${attachmentsMax}` }];
+  return attachments.flatMap(({ name, sha256 }, nth) => [
+    ...checkText(`attachments[${nth}].name`, name, attachmentNameBounds),
+    ...(/^[0-9a-f]{64}$/.test(sha256)
+      ? []
+      : [{ field: `attachments[${nth}].sha256`, rule: 'must be 64 lower-case hex digits' }]),
+  ]);
+}
+
+/** The RFC 8785 canonical JSON of attachments; null if there are none. */
+export const canonicalAttachments = (attachments: readonly Attachment[]): string | null =>
+  attachments.length === 0 ? null : JSON.stringify(attachments.map(({ name, sha256 }) => ({ name, sha256 })));
 
 const filingNumberPattern = /^AS-[0-9]{4}-[0-9]{6}$/;
 
@@ -108,19 +140,13 @@ export function nextFilingNumber(year: number, last: string | undefined, floor =
   return filingNumber(year, Math.max(last === undefined ? 0 : sequenceOfFiling(last), floor) + 1);
 }
 
-/**
- * The members of a filing that the evidence hash covers, by version, sorted as RFC 8785 requires. A version never changes once it is
- * used, so that old hashes can be recomputed.
- */
-const evidenceMembers = {
-  1: ['author', 'condition', 'era', 'filingNo', 'material', 'price', 'size', 'timestamp'],
-} as const satisfies Record<number, readonly (keyof Filing)[]>;
-
-/** The members that the hashes of new filings cover. */
-export const hashedMembers = evidenceMembers[1];
+/** The members of a filing that the evidence hash covers, sorted as RFC 8785 requires. They never change. */
+export const hashedMembers = [
+  ...(['author', 'condition', 'era', 'filingNo', 'material', 'price', 'size', 'timestamp'] as const),
+] as const satisfies readonly (keyof Filing)[];
 
 /** The members of a filing that the hash leaves out. */
-type Unhashed = 'hash' | 'caller';
+type Unhashed = 'hash' | 'caller' | 'attachments';
 type Hashed = (typeof hashedMembers)[number];
 /** Fails to compile if a member of Filing is in neither list. */
 true satisfies Exclude<keyof Filing, Hashed | Unhashed> extends never ? true : false;

@@ -24,7 +24,7 @@ export function countedAheadS(ahead: unknown, origin: string): number {
   return counts ? ahead : 0;
 }
 
-/** Bytes of a salt. */
+/** Bytes of the salt of a record of version 1, and of a later record. */
 export const saltBytes = 32;
 
 /** The leaf of a record. */
@@ -37,7 +37,7 @@ export interface RecordLeaf {
   readonly sequence: number;
   /** When it was recorded, Unix seconds. */
   readonly timeS: number;
-  /** 64 lower-case hex digits: see `commitmentTo`. */
+  /** 64 lower-case hex digits: see `filingCommitment`, and `commitmentTo` for later records. */
   readonly commitment: string;
 }
 

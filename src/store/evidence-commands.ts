@@ -1,5 +1,6 @@
 import type { Actor } from '../domain/audit-entry.ts';
 import type { Filing } from '../domain/filing.ts';
+import type { RecordedFiling } from '../domain/filing-record.ts';
 import type { LaterRecord } from '../domain/provenance.ts';
 import type { Page, PageQuery } from './paging.ts';
 
@@ -37,7 +38,8 @@ export interface EvidenceCommands {
   FindRecord(command: RecordName): LoggedRecord | undefined;
   /**
    * Adds a link to a record, with an audit entry. A replay returns the first link. Also deletes some expired links. Fails
-   * with FILING_NOT_FOUND if the record does not exist or is erased.
+   * with FILING_NOT_FOUND if the record does not exist or is erased; with VALIDATION_FAILED if it cannot hide what is not
+   * disclosed.
    */
   ShareRecord(
     command: RecordName & {
@@ -46,6 +48,8 @@ export interface EvidenceCommands {
       readonly callerId: number;
       readonly link: EvidenceLink;
       readonly expiresAtS: number;
+      /** The members that the evidence discloses, such as `author,era`; undefined for all. */
+      readonly disclose?: string | undefined;
     },
   ): EvidenceLink;
   /** Finds a link by its id. */
@@ -143,6 +147,8 @@ export interface StoredLink {
   readonly expiresAtS: number;
   /** Null unless it was revoked. */
   readonly revokedAtS: number | null;
+  /** The members that the evidence discloses, such as `author,era`; null for all. */
+  readonly disclose: string | null;
 }
 
 /** The root of a tree of the log, 32 bytes each. */
@@ -166,7 +172,7 @@ export interface LoggedRecord {
   /** Undefined once it is erased. */
   readonly content:
     | ((
-        | { readonly kind: 'FILING'; readonly filing: Filing }
+        | { readonly kind: 'FILING'; readonly filing: RecordedFiling & Pick<Filing, 'hash'> }
         | { readonly kind: 'TRANSFER'; readonly record: LaterRecord }
       ) & { readonly salt: Uint8Array })
     | undefined;

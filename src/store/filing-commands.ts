@@ -37,6 +37,8 @@ export interface FilingCommands {
    */
   FileArtwork(command: {
     readonly artwork: Artwork;
+    /** The canonical JSON of the attachments; null or undefined if there are none. */
+    readonly attachments?: string | null;
     readonly at: BusinessTime;
     readonly by: CallerRef;
     readonly clockSetByS?: number;

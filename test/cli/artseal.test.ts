@@ -197,7 +197,7 @@ test('the command reports that a new key is suspended', async (t) => {
 
 test('--version prints the version of package.json', async () => {
   const { code, printed } = await artseal(['--version']);
-  assert.deepEqual([code, printed], [0, ['artseal 1.0.0-rc.1']]);
+  assert.deepEqual([code, printed], [0, ['artseal 1.0.0-rc.2']]);
 });
 
 const tasks = await loadTasks();

@@ -7,10 +7,13 @@ import { SimulationFailed, simulate } from '../../simulation/simulate.ts';
 import { watchStatements } from '../../simulation/statements.ts';
 import type { ServiceParts } from '../../src/app/service.ts';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
+import { filingCommitment, recordSaltBytes } from '../../src/domain/filing-record.ts';
+import { commitmentTo, saltBytes } from '../../src/domain/leaf.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { recordHash } from '../../src/domain/provenance.ts';
 import type { PaymentInstruction } from '../../src/payments/provider.ts';
-import { filing, provenanceRecord } from '../../src/store/engine/schema.ts';
+import { caller, filing, provenanceRecord } from '../../src/store/engine/schema.ts';
+import { storedFilingColumns } from '../../src/store/engine/stored-filing.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/log.ts';
 import type { SqliteDatabase } from '../../src/store/sqlite/statement.ts';
@@ -116,17 +119,26 @@ const forging = (sql: string): Partial<Assembly> => ({
 /** Appends all records of a database to its log again, with new salts. */
 function logAgain(database: SqliteDatabase): void {
   const log = createEvidenceLog(database);
-  for (const { id, filingNo: number, hash, filedAtS: atS } of database.select().from(filing).all()) {
-    const leaf = log.appendRecord({ kind: 'FILING', number, sequence: 1, atS, evidenceHash: hash });
-    database.update(filing).set(leaf).where(eq(filing.id, id)).run();
+  const filings = database
+    .select(storedFilingColumns)
+    .from(filing)
+    .innerJoin(caller, eq(caller.id, filing.callerId));
+  for (const row of filings.all()) {
+    const leaf = log.appendRecord({
+      ...({ kind: 'FILING', number: row.filingNo, sequence: 1, atS: row.filedAtS } as const),
+      saltBytes: recordSaltBytes(row.attachments),
+      commitment: (salt) => filingCommitment(row, salt),
+    });
+    database.update(filing).set(leaf).where(eq(filing.id, row.id)).run();
   }
   for (const { position: sequence, recordedAtS: atS, ...row } of database
     .select()
     .from(provenanceRecord)
     .all()) {
     const { filingNo: number, event: kind } = row;
-    const evidenceHash = recordHash({ ...row, sequence });
-    const leaf = log.appendRecord({ kind, number, sequence, atS, evidenceHash });
+    const hash = recordHash({ ...row, sequence });
+    const record = { kind, number, sequence, atS, saltBytes };
+    const leaf = log.appendRecord({ ...record, commitment: (salt) => commitmentTo(hash, salt) });
     const { filingNo, position } = provenanceRecord;
     database
       .update(provenanceRecord)

@@ -297,7 +297,7 @@ test('a row without a leaf stops filings until it is removed, and its number is 
   await core.executeBatch([filing]);
   const raw = openRaw();
   raw.exec(`INSERT INTO filing SELECT id + 1, 'AS-2026-000002', caller_id, author, era, size, material, condition, price, hash,
-    timestamp, filed_at_s, id, salt, leaf_index, NULL FROM filing`);
+    timestamp, filed_at_s, id, salt, leaf_index, NULL, record_version, attachments FROM filing`);
   for (let attempt = 0; attempt < 2; attempt += 1)
     assert.deepEqual(numbersIn(await core.executeBatch([filing, filing])), ['failed', 'failed']);
   raw.exec("DROP TRIGGER filing_is_retained; DELETE FROM filing WHERE filing_no = 'AS-2026-000002'");

@@ -17,11 +17,11 @@ storeTests(sqliteInThisThread).test(
     const raw = openRaw(t, first.dataDir);
     const log = createEvidenceLog(drizzle({ client: raw }));
     const record = { kind: 'FILING', number: 'AS-2026-999998', sequence: 1, atS: nowS } as const;
-    const { leafIndex } = log.appendRecord({ ...record, evidenceHash: '00'.repeat(32) });
+    const { leafIndex } = log.appendRecord({ ...record, saltBytes: 32, commitment: () => '00'.repeat(32) });
     log.write();
     raw.exec(`INSERT INTO filing
     SELECT 999998, 'AS-2026-999998', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id,
-      salt, ${leafIndex}, NULL
+      salt, ${leafIndex}, NULL, record_version, attachments
     FROM filing`);
     raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
     // Another store, because the first one keeps the last number in memory.

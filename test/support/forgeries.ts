@@ -156,7 +156,7 @@ const ofTransfer = (name: string, what: string, change: string): Forgery => ({
 /** Changes the author of a filing and its hash. Returns the row and the leaf that fits it. */
 function forgeAuthor(client: Sqlite.Database): FilingRow & { readonly data: string } {
   const row = { ...filingWhere(client, middle), author: 'Zhang Daqian' };
-  const { hash, data } = leafOfFiling(row);
+  const { hash, data } = leafOfFiling(client, row);
   client.prepare('UPDATE filing SET author = ?, hash = ? WHERE id = ?').run(row.author, hash, row.id);
   return { ...row, data };
 }

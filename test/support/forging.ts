@@ -1,6 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import { evidenceHash } from '../../src/domain/filing.ts';
-import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
+import { filingCommitment } from '../../src/domain/filing-record.ts';
+import { recordLeafData } from '../../src/domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, type TreeHead, treeHashBytes } from '../../src/domain/merkle.ts';
 import { type LeafRow, leavesIn } from '../../src/store/engine/leaves.ts';
 
@@ -43,12 +44,20 @@ export interface FilingRow {
   readonly filed_at_s: number;
   readonly salt: Buffer;
   readonly leaf_index: number;
+  readonly record_version: number;
+  readonly attachments: string | null;
 }
 
 /** The evidence hash and the leaf that the row of a filing has to have. */
-export function leafOfFiling(row: FilingRow): { readonly hash: string; readonly data: string } {
-  const hash = evidenceHash({ ...row, filingNo: row.filing_no, price: BigInt(row.price) });
-  const commitment = commitmentTo(hash, row.salt);
+export function leafOfFiling(
+  client: Sqlite.Database,
+  row: FilingRow,
+): { readonly hash: string; readonly data: string } {
+  const caller = client.prepare('SELECT name FROM caller WHERE id = ?').pluck().get(row.caller_id);
+  const { filing_no: filingNo, record_version: recordVersion } = row;
+  const filing = { ...row, filingNo, recordVersion, price: BigInt(row.price), caller: String(caller) };
+  const hash = evidenceHash(filing);
+  const commitment = filingCommitment(filing, row.salt);
   const { filing_no: number, filed_at_s: timeS } = row;
   return { hash, data: recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }) };
 }

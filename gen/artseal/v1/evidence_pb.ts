@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/evidence.proto.
  */
 export const file_artseal_v1_evidence: GenFile = /*@__PURE__*/
-  fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxIt8BCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSDAoEaGFzaBgEIAEoCRIMCgRzYWx0GAUgASgJEgwKBGxlYWYYBiABKAkSDQoFcHJvb2YYByABKAkSOAoKdGltZV9zdGFtcBgIIAEoCzIkLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuVGltZVN0YW1wGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCSJLChJHZXRFdmlkZW5jZVJlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhUKCHNlcXVlbmNlGAIgASgFSACIAQFCCwoJX3NlcXVlbmNlIkEKE0dldEV2aWRlbmNlUmVzcG9uc2USKgoGYnVuZGxlGAEgASgLMhouYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZSKKAQoZQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSFQoIc2VxdWVuY2UYAiABKAVIAIgBARIfChJleHBpcmVzX2luX3NlY29uZHMYAyABKAVIAYgBAUILCglfc2VxdWVuY2VCFQoTX2V4cGlyZXNfaW5fc2Vjb25kcyJPChpDcmVhdGVFdmlkZW5jZUxpbmtSZXNwb25zZRIMCgRwYXRoGAEgASgJEhIKCmV4cGlyZXNfYXQYAiABKAkSDwoHbGlua19pZBgDIAEoCSKBAQoMRXZpZGVuY2VMaW5rEg8KB2xpbmtfaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAUSEgoKY3JlYXRlZF9hdBgDIAEoCRISCgpleHBpcmVzX2F0GAQgASgJEhcKCnJldm9rZWRfYXQYBSABKAlIAIgBAUINCgtfcmV2b2tlZF9hdCJaChhMaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRIYCgpwYWdlX3Rva2VuGAMgASgJQgSQtRgBIl0KGUxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2USJwoFbGlua3MYASADKAsyGC5hcnRzZWFsLnYxLkV2aWRlbmNlTGluaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPwoZUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSDwoHbGlua19pZBgCIAEoCSIcChpSZXZva2VFdmlkZW5jZUxpbmtSZXNwb25zZTLyBAoPRXZpZGVuY2VTZXJ2aWNlEoYBCgtHZXRFdmlkZW5jZRIeLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5HZXRFdmlkZW5jZVJlc3BvbnNlIjaQAgGC0+STAi1iBmJ1bmRsZRIjL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2USmQEKEkNyZWF0ZUV2aWRlbmNlTGluaxIlLmFydHNlYWwudjEuQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBomLmFydHNlYWwudjEuQ3JlYXRlRXZpZGVuY2VMaW5rUmVzcG9uc2UiNILT5JMCLjoBKiIpL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3MSlgEKEUxpc3RFdmlkZW5jZUxpbmtzEiQuYXJ0c2VhbC52MS5MaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QaJS5hcnRzZWFsLnYxLkxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2UiNJACAYLT5JMCKxIpL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3MSoAEKElJldm9rZUV2aWRlbmNlTGluaxIlLmFydHNlYWwudjEuUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBomLmFydHNlYWwudjEuUmV2b2tlRXZpZGVuY2VMaW5rUmVzcG9uc2UiO4LT5JMCNSozL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3Mve2xpbmtfaWR9QkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_artseal_v1_options, file_google_api_annotations]);
+  fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxItkGCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSEQoEaGFzaBgEIAEoCUgAiAEBEhEKBHNhbHQYBSABKAlIAYgBARIMCgRsZWFmGAYgASgJEg0KBXByb29mGAcgASgJEjgKCnRpbWVfc3RhbXAYCCABKAsyJC5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLlRpbWVTdGFtcBI8CglkaXNjbG9zZWQYCSABKAsyJC5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLkRpc2Nsb3NlZEgCiAEBGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCRolCgZNZW1iZXISDAoEc2FsdBgBIAEoCRINCgV2YWx1ZRgCIAEoCRroAwoJRGlzY2xvc2VkEjsKC2F0dGFjaG1lbnRzGAEgASgLMiEuYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZS5NZW1iZXJIAIgBARI2CgZhdXRob3IYAiABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgBiAEBEjkKCWNvbmRpdGlvbhgDIAEoCzIhLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuTWVtYmVySAKIAQESMwoDZXJhGAQgASgLMiEuYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZS5NZW1iZXJIA4gBARI4CghtYXRlcmlhbBgFIAEoCzIhLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuTWVtYmVySASIAQESNQoFcHJpY2UYBiABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgFiAEBEjQKBHNpemUYByABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgGiAEBQg4KDF9hdHRhY2htZW50c0IJCgdfYXV0aG9yQgwKCl9jb25kaXRpb25CBgoEX2VyYUILCglfbWF0ZXJpYWxCCAoGX3ByaWNlQgcKBV9zaXplQgcKBV9oYXNoQgcKBV9zYWx0QgwKCl9kaXNjbG9zZWQibwoSR2V0RXZpZGVuY2VSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIVCghzZXF1ZW5jZRgCIAEoBUgAiAEBEhUKCGRpc2Nsb3NlGAMgASgJSAGIAQFCCwoJX3NlcXVlbmNlQgsKCV9kaXNjbG9zZSJBChNHZXRFdmlkZW5jZVJlc3BvbnNlEioKBmJ1bmRsZRgBIAEoCzIaLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUirgEKGUNyZWF0ZUV2aWRlbmNlTGlua1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhUKCHNlcXVlbmNlGAIgASgFSACIAQESHwoSZXhwaXJlc19pbl9zZWNvbmRzGAMgASgFSAGIAQESFQoIZGlzY2xvc2UYBCABKAlIAogBAUILCglfc2VxdWVuY2VCFQoTX2V4cGlyZXNfaW5fc2Vjb25kc0ILCglfZGlzY2xvc2UiTwoaQ3JlYXRlRXZpZGVuY2VMaW5rUmVzcG9uc2USDAoEcGF0aBgBIAEoCRISCgpleHBpcmVzX2F0GAIgASgJEg8KB2xpbmtfaWQYAyABKAkipQEKDEV2aWRlbmNlTGluaxIPCgdsaW5rX2lkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgFEhIKCmNyZWF0ZWRfYXQYAyABKAkSEgoKZXhwaXJlc19hdBgEIAEoCRIXCgpyZXZva2VkX2F0GAUgASgJSACIAQESFQoIZGlzY2xvc2UYBiABKAlIAYgBAUINCgtfcmV2b2tlZF9hdEILCglfZGlzY2xvc2UiWgoYTGlzdEV2aWRlbmNlTGlua3NSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSGAoKcGFnZV90b2tlbhgDIAEoCUIEkLUYASJdChlMaXN0RXZpZGVuY2VMaW5rc1Jlc3BvbnNlEicKBWxpbmtzGAEgAygLMhguYXJ0c2VhbC52MS5FdmlkZW5jZUxpbmsSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIj8KGVJldm9rZUV2aWRlbmNlTGlua1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEg8KB2xpbmtfaWQYAiABKAkiHAoaUmV2b2tlRXZpZGVuY2VMaW5rUmVzcG9uc2Uy8gQKD0V2aWRlbmNlU2VydmljZRKGAQoLR2V0RXZpZGVuY2USHi5hcnRzZWFsLnYxLkdldEV2aWRlbmNlUmVxdWVzdBofLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXNwb25zZSI2kAIBgtPkkwItYgZidW5kbGUSIy9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlEpkBChJDcmVhdGVFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjSC0+STAi46ASoiKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzEpYBChFMaXN0RXZpZGVuY2VMaW5rcxIkLmFydHNlYWwudjEuTGlzdEV2aWRlbmNlTGlua3NSZXF1ZXN0GiUuYXJ0c2VhbC52MS5MaXN0RXZpZGVuY2VMaW5rc1Jlc3BvbnNlIjSQAgGC0+STAisSKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzEqABChJSZXZva2VFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLlJldm9rZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLlJldm9rZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjuC0+STAjUqMy9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzL3tsaW5rX2lkfUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
  * Proof that a record is in the evidence log. Kept byte for byte, it can be checked without the service.
@@ -28,7 +28,7 @@ export type EvidenceBundle = Message<"artseal.v1.EvidenceBundle"> & {
   format: string;
 
   /**
-   * Version of the format: 1.
+   * 2 for a filing whose record has salted digests; 1 for earlier filings and for transfers.
    *
    * @generated from field: int32 version = 2;
    */
@@ -42,18 +42,20 @@ export type EvidenceBundle = Message<"artseal.v1.EvidenceBundle"> & {
   record: string;
 
   /**
-   * SHA-256 of the record, 64 lower-case hex digits; for a filing, its evidence hash.
+   * Version 1: SHA-256 of the record, 64 lower-case hex digits; for a filing, its evidence hash. Version 2: the evidence
+   * hash, unless a member that it covers is hidden.
    *
-   * @generated from field: string hash = 4;
+   * @generated from field: optional string hash = 4;
    */
-  hash: string;
+  hash?: string | undefined;
 
   /**
-   * 32 random bytes, 64 lower-case hex digits. The leaf commits to SHA-256(salt || hash).
+   * Version 1: 32 random bytes, 64 lower-case hex digits. The leaf commits to SHA-256(salt || hash). Version 2 has none:
+   * the leaf commits to SHA-256 of the record.
    *
-   * @generated from field: string salt = 5;
+   * @generated from field: optional string salt = 5;
    */
-  salt: string;
+  salt?: string | undefined;
 
   /**
    * The leaf of the log: RFC 8785 canonical JSON.
@@ -75,6 +77,13 @@ export type EvidenceBundle = Message<"artseal.v1.EvidenceBundle"> & {
    * @generated from field: artseal.v1.EvidenceBundle.TimeStamp time_stamp = 8;
    */
   timeStamp?: EvidenceBundle_TimeStamp | undefined;
+
+  /**
+   * Version 2 only.
+   *
+   * @generated from field: optional artseal.v1.EvidenceBundle.Disclosed disclosed = 9;
+   */
+  disclosed?: EvidenceBundle_Disclosed | undefined;
 };
 
 /**
@@ -113,6 +122,83 @@ export const EvidenceBundle_TimeStampSchema: GenMessage<EvidenceBundle_TimeStamp
   messageDesc(file_artseal_v1_evidence, 0, 0);
 
 /**
+ * What was hashed to the digest that the record has of a member.
+ *
+ * @generated from message artseal.v1.EvidenceBundle.Member
+ */
+export type EvidenceBundle_Member = Message<"artseal.v1.EvidenceBundle.Member"> & {
+  /**
+   * 16 random bytes, 32 lower-case hex digits.
+   *
+   * @generated from field: string salt = 1;
+   */
+  salt: string;
+
+  /**
+   * The text: of the price its digits, of attachments their RFC 8785 canonical JSON.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message artseal.v1.EvidenceBundle.Member.
+ * Use `create(EvidenceBundle_MemberSchema)` to create a new message.
+ */
+export const EvidenceBundle_MemberSchema: GenMessage<EvidenceBundle_Member> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 0, 1);
+
+/**
+ * The members that the bundle discloses. Of the others, the record has only a digest.
+ *
+ * @generated from message artseal.v1.EvidenceBundle.Disclosed
+ */
+export type EvidenceBundle_Disclosed = Message<"artseal.v1.EvidenceBundle.Disclosed"> & {
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member attachments = 1;
+   */
+  attachments?: EvidenceBundle_Member | undefined;
+
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member author = 2;
+   */
+  author?: EvidenceBundle_Member | undefined;
+
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member condition = 3;
+   */
+  condition?: EvidenceBundle_Member | undefined;
+
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member era = 4;
+   */
+  era?: EvidenceBundle_Member | undefined;
+
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member material = 5;
+   */
+  material?: EvidenceBundle_Member | undefined;
+
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member price = 6;
+   */
+  price?: EvidenceBundle_Member | undefined;
+
+  /**
+   * @generated from field: optional artseal.v1.EvidenceBundle.Member size = 7;
+   */
+  size?: EvidenceBundle_Member | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.EvidenceBundle.Disclosed.
+ * Use `create(EvidenceBundle_DisclosedSchema)` to create a new message.
+ */
+export const EvidenceBundle_DisclosedSchema: GenMessage<EvidenceBundle_Disclosed> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 0, 2);
+
+/**
  * @generated from message artseal.v1.GetEvidenceRequest
  */
 export type GetEvidenceRequest = Message<"artseal.v1.GetEvidenceRequest"> & {
@@ -127,6 +213,14 @@ export type GetEvidenceRequest = Message<"artseal.v1.GetEvidenceRequest"> & {
    * @generated from field: optional int32 sequence = 2;
    */
   sequence?: number | undefined;
+
+  /**
+   * The members to disclose, separated by commas: author, condition, era, material, price, size, attachments. All others
+   * are hidden. The default is all. Only a filing with a record of version 2 can hide some.
+   *
+   * @generated from field: optional string disclose = 3;
+   */
+  disclose?: string | undefined;
 };
 
 /**
@@ -175,6 +269,13 @@ export type CreateEvidenceLinkRequest = Message<"artseal.v1.CreateEvidenceLinkRe
    * @generated from field: optional int32 expires_in_seconds = 3;
    */
   expiresInSeconds?: number | undefined;
+
+  /**
+   * The members that the evidence discloses; see GetEvidenceRequest.
+   *
+   * @generated from field: optional string disclose = 4;
+   */
+  disclose?: string | undefined;
 };
 
 /**
@@ -255,6 +356,13 @@ export type EvidenceLink = Message<"artseal.v1.EvidenceLink"> & {
    * @generated from field: optional string revoked_at = 5;
    */
   revokedAt?: string | undefined;
+
+  /**
+   * The members that the evidence discloses, as in the request; absent for all.
+   *
+   * @generated from field: optional string disclose = 6;
+   */
+  disclose?: string | undefined;
 };
 
 /**

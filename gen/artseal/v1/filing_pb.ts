@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/filing.proto.
  */
 export const file_artseal_v1_filing: GenFile = /*@__PURE__*/
-  fileDesc("ChdhcnRzZWFsL3YxL2ZpbGluZy5wcm90bxIKYXJ0c2VhbC52MSKoAgoGRmlsaW5nEhEKCWZpbGluZ19ubxgBIAEoCRIpCgZzdGF0dXMYAiABKA4yGS5hcnRzZWFsLnYxLkZpbGluZy5TdGF0dXMSDQoFY2hhaW4YAyABKAkSDAoEaGFzaBgEIAEoCRIRCgl0aW1lc3RhbXAYBSABKAkSDgoGYXV0aG9yGAYgASgJEgsKA2VyYRgHIAEoCRIMCgRzaXplGAggASgJEhAKCG1hdGVyaWFsGAkgASgJEhEKCWNvbmRpdGlvbhgKIAEoCRINCgVwcmljZRgLIAEoAxIQCghjdXJyZW5jeRgNIAEoCRIOCgZjYWxsZXIYDCABKAkiLwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEg0KCVNVQk1JVFRFRBABIqEBChNDcmVhdGVGaWxpbmdSZXF1ZXN0Eg4KBmF1dGhvchgBIAEoCRILCgNlcmEYAiABKAkSDAoEc2l6ZRgDIAEoCRIQCghtYXRlcmlhbBgEIAEoCRIRCgljb25kaXRpb24YBSABKAkSMAoFcHJpY2UYBiABKANCHIq1GBhtaW5vciB1bml0cyAoZmVuLCBjZW50cylIAIgBAUIICgZfcHJpY2UihAEKFENyZWF0ZUZpbGluZ1Jlc3BvbnNlEhEKCWZpbGluZ19ubxgBIAEoCRIpCgZzdGF0dXMYAiABKA4yGS5hcnRzZWFsLnYxLkZpbGluZy5TdGF0dXMSDQoFY2hhaW4YAyABKAkSDAoEaGFzaBgEIAEoCRIRCgl0aW1lc3RhbXAYBSABKAkiJQoQR2V0RmlsaW5nUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkiNwoRR2V0RmlsaW5nUmVzcG9uc2USIgoGZmlsaW5nGAEgASgLMhIuYXJ0c2VhbC52MS5GaWxpbmciTwoSTGlzdEZpbGluZ3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRIYCgpwYWdlX3Rva2VuGAIgASgJQgSQtRgBEgwKBHllYXIYAyABKAUiUwoTTGlzdEZpbGluZ3NSZXNwb25zZRIjCgdmaWxpbmdzGAEgAygLMhIuYXJ0c2VhbC52MS5GaWxpbmcSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMuECCg1GaWxpbmdTZXJ2aWNlEmwKDENyZWF0ZUZpbGluZxIfLmFydHNlYWwudjEuQ3JlYXRlRmlsaW5nUmVxdWVzdBogLmFydHNlYWwudjEuQ3JlYXRlRmlsaW5nUmVzcG9uc2UiGYLT5JMCEzoBKiIOL2FwaS92MS9maWxpbmcSdwoJR2V0RmlsaW5nEhwuYXJ0c2VhbC52MS5HZXRGaWxpbmdSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5HZXRGaWxpbmdSZXNwb25zZSItkAIBgtPkkwIkYgZmaWxpbmcSGi9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99EmkKC0xpc3RGaWxpbmdzEh4uYXJ0c2VhbC52MS5MaXN0RmlsaW5nc1JlcXVlc3QaHy5hcnRzZWFsLnYxLkxpc3RGaWxpbmdzUmVzcG9uc2UiGZACAYLT5JMCEBIOL2FwaS92MS9maWxpbmdCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_artseal_v1_options, file_google_api_annotations]);
+  fileDesc("ChdhcnRzZWFsL3YxL2ZpbGluZy5wcm90bxIKYXJ0c2VhbC52MSLVAgoGRmlsaW5nEhEKCWZpbGluZ19ubxgBIAEoCRIpCgZzdGF0dXMYAiABKA4yGS5hcnRzZWFsLnYxLkZpbGluZy5TdGF0dXMSDQoFY2hhaW4YAyABKAkSDAoEaGFzaBgEIAEoCRIRCgl0aW1lc3RhbXAYBSABKAkSDgoGYXV0aG9yGAYgASgJEgsKA2VyYRgHIAEoCRIMCgRzaXplGAggASgJEhAKCG1hdGVyaWFsGAkgASgJEhEKCWNvbmRpdGlvbhgKIAEoCRINCgVwcmljZRgLIAEoAxIQCghjdXJyZW5jeRgNIAEoCRIOCgZjYWxsZXIYDCABKAkSKwoLYXR0YWNobWVudHMYDiADKAsyFi5hcnRzZWFsLnYxLkF0dGFjaG1lbnQiLwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEg0KCVNVQk1JVFRFRBABIioKCkF0dGFjaG1lbnQSDAoEbmFtZRgBIAEoCRIOCgZzaGEyNTYYAiABKAkizgEKE0NyZWF0ZUZpbGluZ1JlcXVlc3QSDgoGYXV0aG9yGAEgASgJEgsKA2VyYRgCIAEoCRIMCgRzaXplGAMgASgJEhAKCG1hdGVyaWFsGAQgASgJEhEKCWNvbmRpdGlvbhgFIAEoCRIwCgVwcmljZRgGIAEoA0IcirUYGG1pbm9yIHVuaXRzIChmZW4sIGNlbnRzKUgAiAEBEisKC2F0dGFjaG1lbnRzGAcgAygLMhYuYXJ0c2VhbC52MS5BdHRhY2htZW50QggKBl9wcmljZSKEAQoUQ3JlYXRlRmlsaW5nUmVzcG9uc2USEQoJZmlsaW5nX25vGAEgASgJEikKBnN0YXR1cxgCIAEoDjIZLmFydHNlYWwudjEuRmlsaW5nLlN0YXR1cxINCgVjaGFpbhgDIAEoCRIMCgRoYXNoGAQgASgJEhEKCXRpbWVzdGFtcBgFIAEoCSIlChBHZXRGaWxpbmdSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCSI3ChFHZXRGaWxpbmdSZXNwb25zZRIiCgZmaWxpbmcYASABKAsyEi5hcnRzZWFsLnYxLkZpbGluZyJPChJMaXN0RmlsaW5nc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhgKCnBhZ2VfdG9rZW4YAiABKAlCBJC1GAESDAoEeWVhchgDIAEoBSJTChNMaXN0RmlsaW5nc1Jlc3BvbnNlEiMKB2ZpbGluZ3MYASADKAsyEi5hcnRzZWFsLnYxLkZpbGluZxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAky4QIKDUZpbGluZ1NlcnZpY2USbAoMQ3JlYXRlRmlsaW5nEh8uYXJ0c2VhbC52MS5DcmVhdGVGaWxpbmdSZXF1ZXN0GiAuYXJ0c2VhbC52MS5DcmVhdGVGaWxpbmdSZXNwb25zZSIZgtPkkwITOgEqIg4vYXBpL3YxL2ZpbGluZxJ3CglHZXRGaWxpbmcSHC5hcnRzZWFsLnYxLkdldEZpbGluZ1JlcXVlc3QaHS5hcnRzZWFsLnYxLkdldEZpbGluZ1Jlc3BvbnNlIi2QAgGC0+STAiRiBmZpbGluZxIaL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30SaQoLTGlzdEZpbGluZ3MSHi5hcnRzZWFsLnYxLkxpc3RGaWxpbmdzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEZpbGluZ3NSZXNwb25zZSIZkAIBgtPkkwIQEg4vYXBpL3YxL2ZpbGluZ0JBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
  * A filed artwork. It never changes.
@@ -99,6 +99,13 @@ export type Filing = Message<"artseal.v1.Filing"> & {
    * @generated from field: string caller = 12;
    */
   caller: string;
+
+  /**
+   * Images and documents of the artwork, in the order of the request.
+   *
+   * @generated from field: repeated artseal.v1.Attachment attachments = 14;
+   */
+  attachments: Attachment[];
 };
 
 /**
@@ -139,6 +146,34 @@ export type Filing_Status = (typeof Filing_Status)[keyof typeof Filing_Status] |
  */
 export const Filing_StatusSchema: GenEnum<Filing_Status> = /*@__PURE__*/
   enumDesc(file_artseal_v1_filing, 0, 0);
+
+/**
+ * An image or document of an artwork. Only its digest is filed, never the file.
+ *
+ * @generated from message artseal.v1.Attachment
+ */
+export type Attachment = Message<"artseal.v1.Attachment"> & {
+  /**
+   * Such as its file name; 1 to 200 code points.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * SHA-256 of the file, 64 lower-case hex digits.
+   *
+   * @generated from field: string sha256 = 2;
+   */
+  sha256: string;
+};
+
+/**
+ * Describes the message artseal.v1.Attachment.
+ * Use `create(AttachmentSchema)` to create a new message.
+ */
+export const AttachmentSchema: GenMessage<Attachment> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_filing, 1);
 
 /**
  * @generated from message artseal.v1.CreateFilingRequest
@@ -185,6 +220,13 @@ export type CreateFilingRequest = Message<"artseal.v1.CreateFilingRequest"> & {
    * @generated from field: optional int64 price = 6;
    */
   price?: bigint | undefined;
+
+  /**
+   * Images and documents of the artwork, up to 20. Evidence covers them; the hash in the response does not.
+   *
+   * @generated from field: repeated artseal.v1.Attachment attachments = 7;
+   */
+  attachments: Attachment[];
 };
 
 /**
@@ -192,7 +234,7 @@ export type CreateFilingRequest = Message<"artseal.v1.CreateFilingRequest"> & {
  * Use `create(CreateFilingRequestSchema)` to create a new message.
  */
 export const CreateFilingRequestSchema: GenMessage<CreateFilingRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_filing, 1);
+  messageDesc(file_artseal_v1_filing, 2);
 
 /**
  * @generated from message artseal.v1.CreateFilingResponse
@@ -237,7 +279,7 @@ export type CreateFilingResponse = Message<"artseal.v1.CreateFilingResponse"> & 
  * Use `create(CreateFilingResponseSchema)` to create a new message.
  */
 export const CreateFilingResponseSchema: GenMessage<CreateFilingResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_filing, 2);
+  messageDesc(file_artseal_v1_filing, 3);
 
 /**
  * @generated from message artseal.v1.GetFilingRequest
@@ -254,7 +296,7 @@ export type GetFilingRequest = Message<"artseal.v1.GetFilingRequest"> & {
  * Use `create(GetFilingRequestSchema)` to create a new message.
  */
 export const GetFilingRequestSchema: GenMessage<GetFilingRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_filing, 3);
+  messageDesc(file_artseal_v1_filing, 4);
 
 /**
  * @generated from message artseal.v1.GetFilingResponse
@@ -271,7 +313,7 @@ export type GetFilingResponse = Message<"artseal.v1.GetFilingResponse"> & {
  * Use `create(GetFilingResponseSchema)` to create a new message.
  */
 export const GetFilingResponseSchema: GenMessage<GetFilingResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_filing, 4);
+  messageDesc(file_artseal_v1_filing, 5);
 
 /**
  * @generated from message artseal.v1.ListFilingsRequest
@@ -304,7 +346,7 @@ export type ListFilingsRequest = Message<"artseal.v1.ListFilingsRequest"> & {
  * Use `create(ListFilingsRequestSchema)` to create a new message.
  */
 export const ListFilingsRequestSchema: GenMessage<ListFilingsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_filing, 5);
+  messageDesc(file_artseal_v1_filing, 6);
 
 /**
  * @generated from message artseal.v1.ListFilingsResponse
@@ -328,7 +370,7 @@ export type ListFilingsResponse = Message<"artseal.v1.ListFilingsResponse"> & {
  * Use `create(ListFilingsResponseSchema)` to create a new message.
  */
 export const ListFilingsResponseSchema: GenMessage<ListFilingsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_filing, 6);
+  messageDesc(file_artseal_v1_filing, 7);
 
 /**
  * Files artworks: takes six descriptive fields, returns a unique number and an evidence hash.

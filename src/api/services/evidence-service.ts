@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type EvidenceLinkSchema, EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
 import { ProvenanceRecord_Event, ProvenanceService } from '../../../gen/artseal/v1/provenance_pb.ts';
 import { filingNotFound, retentionYears } from '../../domain/filing.ts';
+import { checkDisclose, readDisclose } from '../../domain/filing-record.ts';
 import { transfersMax } from '../../domain/provenance.ts';
 import { checkRange } from '../../domain/violation.ts';
 import { linkLifeS } from '../../keys/link-tokens.ts';
@@ -30,25 +31,32 @@ export function createEvidenceService({
 }: ServiceDependencies): Implementation {
   return implement(EvidenceService, 'link', {
     getEvidence: {
-      check: ({ sequence = 1 }) => checkRange('sequence', sequence, sequences),
-      run: async ({ filingNo, sequence = 1 }, { principal, execute, pause }) => {
+      check: ({ sequence = 1, disclose }) => [
+        ...checkRange('sequence', sequence, sequences),
+        ...checkDisclose(disclose),
+      ],
+      run: async ({ filingNo, sequence = 1, disclose }, { principal, execute, pause }) => {
         const named = { filingNo, sequence, owner: ownerScope(principal) };
-        return { bundle: await bundles.bundleOf(named, execute, pause) };
+        return {
+          bundle: await bundles.bundleOf(named, execute, { disclose: readDisclose(disclose), pause }),
+        };
       },
     },
     createEvidenceLink: {
-      check: ({ sequence = 1, expiresInSeconds = linkLifeS.default }) => [
+      check: ({ sequence = 1, disclose, expiresInSeconds = linkLifeS.default }) => [
         ...checkRange('sequence', sequence, sequences),
+        ...checkDisclose(disclose),
         ...checkRange('expiresInSeconds', expiresInSeconds, linkLifeS),
       ],
-      run: async ({ filingNo, sequence = 1, expiresInSeconds = linkLifeS.default }, call) => {
+      run: async ({ filingNo, sequence = 1, disclose, expiresInSeconds = linkLifeS.default }, call) => {
         const named = { filingNo, sequence, owner: ownerScope(call.principal) };
         const by = actorOf(call, clock);
         const { callerId } = call.principal;
         const [linkId, expiresAtS] = [mintLinkId(), businessNowS() + expiresInSeconds];
         const path = `${linkPath}${linkTokens.seal({ ...named, linkId }, expiresAtS)}`;
         const link = { linkId, path, expiresAt: timestampS(expiresAtS) };
-        return await call.execute({ kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS });
+        const share = { kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS } as const;
+        return await call.execute({ ...share, disclose });
       },
     },
     listEvidenceLinks: listing(paging, {
@@ -70,12 +78,13 @@ export function createEvidenceService({
 
 /** A link without its token. */
 export function linkMessage(
-  { linkId, sequence, createdAtS, expiresAtS, revokedAtS }: StoredLink,
+  { linkId, sequence, createdAtS, expiresAtS, revokedAtS, disclose }: StoredLink,
   timestampS: ServiceDependencies['timestampS'],
 ): MessageInitShape<typeof EvidenceLinkSchema> {
   return {
     ...{ linkId, sequence, createdAt: timestampS(createdAtS), expiresAt: timestampS(expiresAtS) },
     ...(revokedAtS !== null && { revokedAt: timestampS(revokedAtS) }),
+    ...(disclose !== null && { disclose }),
   };
 }
 
@@ -95,7 +104,10 @@ export function createSharedEvidence(
       const link = await execute({ kind: 'FindLink', linkId });
       if (link === undefined || link.revokedAtS !== null) return undefined;
       // The creator of the link was allowed to see the record. Its status now does not matter.
-      const bundle = await bundles.bundleOf({ filingNo, sequence, owner: undefined }, execute);
+      const named = { filingNo, sequence, owner: undefined };
+      const bundle = await bundles.bundleOf(named, execute, {
+        disclose: readDisclose(link.disclose ?? undefined),
+      });
       return { json: JSON.stringify(bundle), file: `artseal-evidence-${filingNo}-${sequence}.json` };
     },
   };

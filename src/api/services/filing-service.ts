@@ -1,7 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Filing_Status, type FilingSchema, FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
 import {
+  canonicalAttachments,
   checkArtwork,
+  checkAttachments,
   evidenceChain,
   type Filing,
   filingNotFound,
@@ -31,11 +33,13 @@ export function createFilingService({
   const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, 'file', {
     createFiling: {
-      check: checkArtwork,
-      run: async ({ $typeName, $unknown, ...request }, call) => {
+      check: (request) => [...checkArtwork(request), ...checkAttachments(request.attachments)],
+      run: async ({ $typeName, $unknown, attachments: attached, ...request }, call) => {
         const artwork = { ...request, price: request.price ?? 0n };
+        const attachments = canonicalAttachments(attached);
         const at = now();
-        const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;
+        const given = { artwork, attachments, at, by: callerOf(call), cap: capOf(call, at) };
+        const file = { kind: 'FileArtwork', ...given } as const;
         // Rejected in the store, so that a replay gets the earlier response.
         const filed = await (isRolledBack()
           ? call.execute({ kind: 'Reject', apiError: apiErrorData(filingsHalted()) })
@@ -68,5 +72,6 @@ function checkYear(year: number): Violation[] {
 }
 
 function toMessage(filing: Filing, currency: string): MessageInitShape<typeof FilingSchema> {
-  return { ...filing, currency, status: Filing_Status.SUBMITTED, chain: evidenceChain };
+  const attachments = [...filing.attachments];
+  return { ...filing, attachments, currency, status: Filing_Status.SUBMITTED, chain: evidenceChain };
 }

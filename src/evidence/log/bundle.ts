@@ -1,6 +1,14 @@
 import { hash } from 'node:crypto';
-import { canonicalEvidence, filingErased, recordNotFound } from '../../domain/filing.ts';
-import { commitmentTo, leafVersion, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
+import { canonicalEvidence, filingErased, hashedMembers, recordNotFound } from '../../domain/filing.ts';
+import {
+  disclosuresOf,
+  filingCommitment,
+  type HideableMember,
+  hideableMembers,
+  recordText,
+  requireHideable,
+} from '../../domain/filing-record.ts';
+import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
 import { canonicalRecord } from '../../domain/provenance.ts';
 import { unavailable } from '../../domain/reason.ts';
 import type { LoggedRecord, RecordName } from '../../store/evidence-commands.ts';
@@ -16,6 +24,13 @@ export type Bundles = ReturnType<typeof createBundles>;
 
 /** Wraps a wait, for instance to release a limit meanwhile. */
 type Pause = <T>(wait: () => Promise<T>) => Promise<T>;
+
+interface BundleOptions {
+  /** The members that the bundle discloses; all if it is undefined. */
+  readonly disclose?: readonly HideableMember[] | undefined;
+  /** Wraps the wait for the checkpoint. */
+  readonly pause?: Pause;
+}
 
 const bundleFormat = 'artseal-evidence';
 
@@ -45,37 +60,59 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
 
   return {
     /**
-     * Makes the bundle of a record, the members of the message EvidenceBundle, once a checkpoint covers it. `execute` reads the
-     * store, and `pause` wraps the wait for the checkpoint. Throws FILING_NOT_FOUND; UNAVAILABLE if no checkpoint covers the record in time, or too many calls wait; an
-     * Error if the stored record is not what was logged.
+     * Makes the bundle of a record, the members of the message EvidenceBundle, once a checkpoint covers it. Throws
+     * FILING_NOT_FOUND; VALIDATION_FAILED for a record that cannot hide members; UNAVAILABLE if no checkpoint covers the record in
+     * time, or too many calls wait; an Error if the stored record is not what was logged.
      */
-    bundleOf: async (named: RecordName, execute: Execute, pause: Pause = (wait) => wait()) => {
+    bundleOf: async (
+      named: RecordName,
+      execute: Execute,
+      { disclose, pause = (wait) => wait() }: BundleOptions = {},
+    ) => {
       const found = await execute({ kind: 'FindRecord', ...named });
       if (found === undefined) throw recordNotFound(named.sequence);
-      if (found.content === undefined) throw filingErased();
-      const { record, hash, salt, leafOf } = opened(named, found.content);
+      const { content } = found;
+      if (content === undefined) throw filingErased();
+      if (disclose !== undefined) requireHideable(content.kind === 'FILING' ? content.filing : undefined);
+      const { commitment, members } = opened(named, content, disclose);
       const { leaf, proof } = await proved(await checkpointCovering(found.leafIndex, pause), found, execute);
-      if (leaf !== leafOf(timeOfLeaf(leaf))) throw unproven(named, 'its leaf is one of something else');
-      return {
-        ...{ format: bundleFormat, version: leafVersion, record, hash },
-        ...{ salt: Buffer.from(salt).toString('hex'), leaf, proof },
-        ...(await timeStampOf(found, execute)),
-      };
+      const { filingNo: number, sequence } = named;
+      const expected = { kind: content.kind, number, sequence, timeS: timeOfLeaf(leaf), commitment };
+      if (leaf !== recordLeafData(expected)) throw unproven(named, 'its leaf is one of something else');
+      return { format: bundleFormat, ...members, leaf, proof, ...(await timeStampOf(found, execute)) };
     },
   };
 }
 
-/** Hashes a record, and returns what its leaf has to be. Throws an Error if a filing does not have its evidence hash. */
-function opened(named: RecordName, content: NonNullable<LoggedRecord['content']>) {
-  const { kind, salt } = content;
-  const record = kind === 'FILING' ? canonicalEvidence(content.filing) : canonicalRecord(content.record);
-  const digest = hash('sha256', record, 'hex');
-  if (kind === 'FILING' && content.filing.hash !== digest) throw unproven(named, 'its hash is another');
-  const { filingNo: number, sequence } = named;
-  const commitment = commitmentTo(digest, salt);
-  const leafOf = (timeS: number) => recordLeafData({ kind, number, sequence, timeS, commitment });
-  return { record, hash: digest, salt, leafOf };
+type Content = NonNullable<LoggedRecord['content']>;
+
+/**
+ * Hashes a record. Returns the commitment of its leaf, and the members of its bundle. Throws an Error if a filing does not have its
+ * evidence hash.
+ */
+function opened(named: RecordName, content: Content, disclose: readonly HideableMember[] = hideableMembers) {
+  const salt = Buffer.from(content.salt);
+  const isFiling = content.kind === 'FILING';
+  const hashed = isFiling ? canonicalEvidence(content.filing) : canonicalRecord(content.record);
+  const digest = hash('sha256', hashed, 'hex');
+  if (isFiling && content.filing.hash !== digest) throw unproven(named, 'its hash is another');
+  if (!isFiling || content.filing.recordVersion === 1) {
+    const members = { version: 1, record: hashed, hash: digest, salt: salt.toString('hex') };
+    return { commitment: commitmentTo(digest, salt), members };
+  }
+  const { filing } = content;
+  // With the evidence hash, anyone could try values of a hidden member.
+  const isWhole = hideableMembers.every((name) => disclose.includes(name) || !isHashed(name));
+  const members = {
+    version: filing.recordVersion,
+    record: recordText(filing, salt),
+    disclosed: disclosuresOf(filing, salt, disclose),
+    ...(isWhole && { hash: digest }),
+  };
+  return { commitment: filingCommitment(filing, salt), members };
 }
+
+const isHashed = (name: string): boolean => (hashedMembers as readonly string[]).includes(name);
 
 /** Makes the member timeStamp, with the first stamped checkpoint that covers a record; nothing if there is none. */
 async function timeStampOf(found: LoggedRecord, execute: Execute) {

@@ -156,12 +156,14 @@ function nameOf({ kind, number, sequence }: EvidenceRecord): string {
 const fieldNames: Readonly<Record<string, string>> = {
   filingNo: 'Filing number',
   timestamp: 'Filed at',
+  caller: 'Filed by',
   author: 'Author',
   era: 'Era',
   size: 'Size',
   material: 'Material',
   condition: 'Condition',
   price: 'Price in minor units',
+  attachments: 'Attachments',
   event: 'Event',
   at: 'Date',
   sequence: 'Record',
@@ -177,7 +179,8 @@ function recordOf(text: string | undefined): Pick<Outcome, 'fields' | 'record'> 
       names,
       (name) => [fieldNames[name] ?? name, visible(String(record.members.get(name)))] as const,
     );
-    return { fields, record: visible(recordText) };
+    const hidden = record.hidden.map((name) => [fieldNames[name] ?? name, 'not disclosed'] as const);
+    return { fields: [...fields, ...hidden], record: visible(recordText) };
   } catch {
     return { fields: [], record: undefined };
   }

@@ -1,6 +1,6 @@
 import { readHex } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
-import { type JsonObject, type Members, membersOf, readCanonical } from './json.ts';
+import { type JsonObject, type JsonValue, type Members, membersOf, readCanonical } from './json.ts';
 
 /** Reads the data of leaves, which are public, and the records that they commit to. */
 
@@ -110,13 +110,19 @@ export interface EvidenceRecord {
   readonly timeS: number | undefined;
   /** The date of a later record at midnight UTC, Unix seconds. */
   readonly dayS: number | undefined;
+  /** Its members as text; of a record of version 2, also those that the bundle discloses. */
   readonly members: JsonObject;
+  /** The members that the bundle hides. */
+  readonly hidden: readonly string[];
 }
 
 const filingTexts = ['author', 'condition', 'era', 'filingNo', 'material', 'size', 'timestamp'];
 const laterTexts = ['at', 'event', 'filingNo'];
 
-/** Reads the canonical JSON of a record. Throws VerificationFailure MALFORMED. */
+/** The members of a filing that the evidence hash covers and a bundle can hide. */
+export const hashedMembers = ['author', 'condition', 'era', 'material', 'price', 'size'];
+
+/** Reads the canonical JSON of a record of version 1. Throws VerificationFailure MALFORMED. */
 export function readRecord(text: string): EvidenceRecord {
   const what = 'the record';
   const members = readCanonical(text, what);
@@ -124,16 +130,78 @@ export function readRecord(text: string): EvidenceRecord {
   const texts = isFiling ? filingTexts : laterTexts;
   const read = membersOf(members, [...texts, isFiling ? 'price' : 'sequence'], what);
   for (const name of texts) read.text(name);
-  const number = read.text('filingNo');
-  if (!filingNumber.test(number)) throw malformed('filingNo of the record is not AS-<year>-<6 digits>');
   if (isFiling) {
     read.integer('price');
-    const timeS = readInstant(read.text('timestamp'));
-    return { kind: 'FILING', number, sequence: 1, timeS, dayS: undefined, members };
+    return { ...readFiling(read), members, hidden: [] };
   }
+  const number = readNumber(read);
   if (read.text('event') !== 'TRANSFER') throw malformed('the record has an unknown event');
   const dayS = readDate(read.text('at')) / 1000;
-  return { kind: 'TRANSFER', number, sequence: read.integer('sequence', 2), timeS: undefined, dayS, members };
+  const sequence = read.integer('sequence', 2);
+  return { kind: 'TRANSFER', number, sequence, timeS: undefined, dayS, members, hidden: [] };
+}
+
+const readFiling = (read: Members) => ({
+  ...({ kind: 'FILING', number: readNumber(read), sequence: 1, dayS: undefined } as const),
+  timeS: readInstant(read.text('timestamp')),
+});
+
+function readNumber(read: Members): string {
+  const number = read.text('filingNo');
+  if (!filingNumber.test(number)) throw malformed('filingNo of the record is not AS-<year>-<6 digits>');
+  return number;
+}
+
+/** What a bundle discloses of a member. It is not verified. */
+export interface Disclosed {
+  readonly name: string;
+  /** 32 hex digits. */
+  readonly salt: string;
+  /** The text that was hashed with the salt. */
+  readonly value: string;
+  /** The digest that the record has of the member. */
+  readonly digest: Uint8Array;
+}
+
+/**
+ * Reads the canonical JSON of a record of version 2, and what a bundle discloses of it. Throws VerificationFailure
+ * MALFORMED.
+ */
+export function readSaltedRecord(
+  text: string,
+  disclosed: JsonObject,
+): { readonly record: EvidenceRecord; readonly disclosed: readonly Disclosed[] } {
+  const what = 'the record';
+  const object = readCanonical(text, what);
+  const clear = ['caller', 'filingNo', 'timestamp', 'version'];
+  const read = membersOf(object, [...hashedMembers, ...clear], what, ['attachments']);
+  if (read.integer('version') !== 2) throw malformed('the record is of another version than 2');
+  const members = new Map<string, JsonValue>([['caller', read.text('caller')]]);
+  for (const name of ['filingNo', 'timestamp']) members.set(name, read.text(name));
+  const digests = [...object.keys()].filter((name) => !clear.includes(name));
+  const given = membersOf(disclosed, [], 'disclosed', digests);
+  const all = digests.flatMap((name) => {
+    const digest = readHex(read.text(name), 32, `${name} of ${what}`);
+    return disclosed.has(name)
+      ? [{ name, digest, ...readDisclosed(given.object(name), `disclosed ${name}`) }]
+      : [];
+  });
+  for (const { name, value } of all) members.set(name, name === 'price' ? readPrice(value) : value);
+  const hidden = digests.filter((name) => !disclosed.has(name));
+  return { record: { ...readFiling(read), members, hidden }, disclosed: all };
+}
+
+function readDisclosed(object: JsonObject, what: string) {
+  const read = membersOf(object, ['salt', 'value'], what);
+  const salt = read.text('salt');
+  readHex(salt, 16, `the salt of ${what}`);
+  return { salt, value: read.text('value') };
+}
+
+function readPrice(digits: string): number {
+  const price = Number(digits);
+  if (/^(0|[1-9][0-9]*)$/.test(digits) && Number.isSafeInteger(price)) return price;
+  throw malformed('disclosed price is not a whole number from 0 to 2^53-1 in digits');
 }
 
 const instantForm =

@@ -9,7 +9,7 @@ import { hex, isSame, utf8 } from '../formats/encoding.ts';
 import { badSignature, type FailureKind, forked, mismatch, VerificationFailure } from '../formats/failure.ts';
 import { isIncluded, leafHash, sha256Of } from '../formats/tree.ts';
 import { type Bundle, readBundle } from './read-bundle.ts';
-import type { RecordLeaf } from './record.ts';
+import { type EvidenceRecord, hashedMembers, type RecordLeaf } from './record.ts';
 import { checkDated, cosignaturesOf, instant, isSameTree, type WitnessPolicy } from './seen.ts';
 
 /** What the verifier trusts. */
@@ -33,7 +33,8 @@ type Verdict =
 /**
  * Verifies a bundle offline. The first check that fails is the verdict:
  * 1. MALFORMED: every part has its form; record and leaf are canonical JSON.
- * 2. HASH_MISMATCH: the record has the hash, the leaf commits to it, and both have the same number, sequence and time.
+ * 2. HASH_MISMATCH: the record has the hash and the digests of the disclosed members, the leaf commits to it, and both have the
+ *    same number, sequence and time.
  * 3. NOT_INCLUDED: the leaf is in the tree.
  * 4. BAD_SIGNATURE: a given key signed the tree, and enough witnesses cosigned it.
  * 5. FORKED: the tree contradicts neither the time stamp nor the pin, and no cosignature is earlier than the leaf.
@@ -59,7 +60,8 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust) {
   checkDated('the leaf', leaf.timeS, cosignatures);
   return {
     record,
-    hash: hex(bundle.hash),
+    /** The hash of the record, which is the evidence hash of a filing; undefined if a member that it covers is hidden. */
+    hash: bundle.hash && hex(bundle.hash),
     /** When the log says that it added the record, Unix seconds. */
     timeS: leaf.timeS,
     index: proof.index,
@@ -76,11 +78,11 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust) {
 }
 
 /** Returns the leaf. Throws VerificationFailure if it is not the leaf of the record. */
-function matchingLeaf({ recordText, record, hash, salt, leaf }: Bundle): RecordLeaf {
-  if (!isSame(sha256Of(utf8(recordText)), hash))
-    throw mismatch('the record does not have the hash of the bundle');
+function matchingLeaf(bundle: Bundle): RecordLeaf {
+  const { record, leaf } = bundle;
+  const commitment = commitmentOf(bundle);
   if (leaf.kind === 'LOG_EVENT') throw mismatch('the leaf is a log event, not a record');
-  if (!isSame(sha256Of(salt, hash), leaf.commitment)) {
+  if (!isSame(commitment, leaf.commitment)) {
     throw mismatch('the leaf commits to another record than the one in the bundle');
   }
   for (const name of ['kind', 'number', 'sequence'] as const) {
@@ -99,6 +101,24 @@ function matchingLeaf({ recordText, record, hash, salt, leaf }: Bundle): RecordL
     );
   }
   return leaf;
+}
+
+/** What the leaf of a record has to commit to. Throws VerificationFailure if the bundle contradicts itself. */
+function commitmentOf({ recordText, record, hash, salt, disclosed = [] }: Bundle): Uint8Array {
+  for (const { name, digest, ...member } of disclosed)
+    if (!isSame(sha256Of(utf8(member.salt + member.value)), digest))
+      throw mismatch(`the ${name} in the bundle is not the one in the record`);
+  const digest = sha256Of(utf8(recordText));
+  const hashed = salt === undefined ? hash && evidenceHashOf(record) : digest;
+  if (hash !== undefined && hashed !== undefined && !isSame(hashed, hash))
+    throw mismatch('the record does not have the hash of the bundle');
+  return salt === undefined || hash === undefined ? digest : sha256Of(salt, hash);
+}
+
+/** The evidence hash of a filing whose members are all disclosed. */
+function evidenceHashOf({ members }: EvidenceRecord): Uint8Array {
+  const names = [...hashedMembers, 'filingNo', 'timestamp'].sort();
+  return sha256Of(utf8(JSON.stringify(Object.fromEntries(names.map((name) => [name, members.get(name)])))));
 }
 
 function checkIncluded({ leafText, proof: { index } }: Bundle, proof: LogProof, what: string): void {

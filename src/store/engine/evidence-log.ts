@@ -1,12 +1,10 @@
 import { randomFillSync } from 'node:crypto';
 import type { InferSelectModel } from 'drizzle-orm';
 import {
-  commitmentTo,
   type LogEventDetail,
   type LogEventKind,
   logEventLeafData,
   recordLeafData,
-  saltBytes,
   timeOfLeaf,
 } from '../../domain/leaf.ts';
 import { appendLeaf, leafHash, type TreeHead } from '../../domain/merkle.ts';
@@ -51,8 +49,8 @@ export interface EvidenceLog {
   rolledBack(): void;
 }
 
-/** Salts that are drawn at a time, which saves system calls. */
-const saltsAtOnce = 128;
+/** Bytes of salts that are drawn at a time, which saves system calls. */
+const saltPoolBytes = 8_192;
 
 /** A summary of the leaves up to one of them. */
 interface Known {
@@ -122,11 +120,10 @@ export function createLog(tables: LogTables, incidents?: Incidents, isSandbox?: 
   return {
     tree,
     index,
-    appendRecord: ({ kind, number, sequence, atS, evidenceHash }) => {
+    appendRecord: ({ kind, number, sequence, atS, saltBytes, commitment }) => {
       const timeS = begun(atS);
-      const salt = newSalt();
-      const commitment = commitmentTo(evidenceHash, salt);
-      const data = recordLeafData({ kind, number, sequence, timeS, commitment });
+      const salt = newSalt(saltBytes);
+      const data = recordLeafData({ kind, number, sequence, timeS, commitment: commitment(salt) });
       const leafIndex = size();
       const noted = { kind, number, time: timeS };
       pending.push({ data, noted, known: { events: known().events, newestS: timeS } });
@@ -238,12 +235,12 @@ function grow(
 }
 
 /** Draws salts. */
-function createSalts(): () => Buffer {
+function createSalts(): (bytes: number) => Buffer {
   let drawn = Buffer.alloc(0);
-  return () => {
-    if (drawn.length === 0) drawn = randomFillSync(Buffer.alloc(saltBytes * saltsAtOnce));
-    const salt = drawn.subarray(0, saltBytes);
-    drawn = drawn.subarray(saltBytes);
+  return (bytes) => {
+    if (drawn.length < bytes) drawn = randomFillSync(Buffer.alloc(saltPoolBytes));
+    const salt = drawn.subarray(0, bytes);
+    drawn = drawn.subarray(bytes);
     return salt;
   };
 }

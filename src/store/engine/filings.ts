@@ -1,8 +1,6 @@
-import type { InferSelectModel } from 'drizzle-orm';
 import { dateOf, laterTimestamp, yearOf } from '../../domain/calendar.ts';
 import {
   evidenceHash,
-  type Filing,
   filingCapReached,
   filingErased,
   nextFilingNumber,
@@ -10,6 +8,7 @@ import {
   yearOfFiling,
 } from '../../domain/filing.ts';
 import { behindMaxS, clockError, findClockFault } from '../../domain/filing-clock.ts';
+import { filingCommitment, recordSaltBytes, recordVersion } from '../../domain/filing-record.ts';
 import type { LaterRecord } from '../../domain/provenance.ts';
 import type { ApiError } from '../../domain/reason.ts';
 import { type BusinessTime, realTime } from '../filing-commands.ts';
@@ -18,10 +17,7 @@ import type { Incidents } from './failure.ts';
 import { type Handlers, reads, writesLast } from './handlers.ts';
 import type { Outbox } from './parts.ts';
 import type { RecordCheck } from './record-check.ts';
-import type { filing } from './schema.ts';
-
-/** A row of a filing. */
-export type FilingRow = InferSelectModel<typeof filing>;
+import { type FilingRow, type StoredFiling, toFiling } from './stored-filing.ts';
 
 /** A filing to store. */
 export type NewFiling = Omit<FilingRow, 'id' | 'previousId' | 'erasedAtS'> & { readonly year: number };
@@ -43,10 +39,7 @@ export interface FilingTables {
   floorOf(year: number): number;
   /** How many filings a caller has of a year. */
   countOf(of: { readonly callerId: number; readonly year: number }): number;
-  /** A filing with the name of its caller. */
-  find(filingNo: string): (FilingRow & { readonly caller: string }) | undefined;
-  /** The same, whether its caller is there or not. */
-  findSource(filingNo: string): FilingRow | undefined;
+  find(filingNo: string): StoredFiling | undefined;
   /** The TRANSFER records of a filing, in any order. */
   transfersOf(filingNo: string): StoredRecord[];
 }
@@ -102,29 +95,26 @@ function createFiling(parts: Parts): Handlers['FileArtwork'] {
     throw clockError(fault);
   }
 
-  return writesLast(({ artwork, at: calledAt, by, clockSetByS = 0, isLate, cap }) => {
+  return writesLast(({ artwork, attachments = null, at: calledAt, by, clockSetByS = 0, isLate, cap }) => {
     const at = timeOfRecord(calledAt, log.newestS(), isLate ? lateMaxS : undefined);
     const { timestamp } = realTime(at);
     const filedAtS = unixSeconds(realTime(at));
     rejectWrongClock(filedAtS, clockSetByS);
     const year = yearOf(timestamp);
-    const { callerId } = by;
+    const { callerId, caller } = by;
     if (cap !== undefined && tables.countOf({ callerId, year }) >= cap.filings)
       throw filingCapReached(cap.filings, year, cap.endsInS);
     const filingNo = nextNumber(year);
-    const hash = evidenceHash({ ...artwork, filingNo, timestamp });
-    const given = { filingNo, hash, timestamp };
-    const leaf = {
-      kind: 'FILING',
-      number: filingNo,
-      sequence: 1,
-      atS: filedAtS,
-      evidenceHash: hash,
-    } as const;
-    const logged = log.appendRecord(leaf);
+    const recorded = { ...artwork, attachments, filingNo, timestamp, recordVersion };
+    const hash = evidenceHash(recorded);
+    const logged = log.appendRecord({
+      ...({ kind: 'FILING', number: filingNo, sequence: 1, atS: filedAtS } as const),
+      saltBytes: recordSaltBytes(attachments),
+      commitment: (salt) => filingCommitment({ ...recorded, caller }, salt),
+    });
     outbox.add({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
-    tables.insert({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
-    return given;
+    tables.insert({ ...recorded, ...logged, hash, callerId, filedAtS, year });
+    return { filingNo, hash, timestamp };
   });
 }
 
@@ -167,13 +157,15 @@ function createFindHandlers({ tables, check }: Parts): Handlers<'GetFiling' | 'G
       if (row === undefined) return absent(filingNo);
       if (owner !== undefined && row.callerId !== owner) return undefined;
       if (row.erasedAtS !== null) throw erased(row);
-      return toFiling(check.filing(row));
+      const { caller, ...checked } = check.filing(row);
+      if (caller === null) return absent(filingNo);
+      return toFiling({ ...checked, caller });
     }),
     GetProvenance: reads(({ filingNo }) => {
-      const source = tables.findSource(filingNo);
+      const source = tables.find(filingNo);
       if (source === undefined) return absent(filingNo);
       if (source.erasedAtS !== null) throw erased(source);
-      const { author, timestamp } = check.filing(source);
+      const { author, timestamp } = check.source(source);
       const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
       const transfers = tables.transfersOf(filingNo);
       const later = check.transfers(
@@ -184,15 +176,3 @@ function createFindHandlers({ tables, check }: Parts): Handlers<'GetFiling' | 'G
     }),
   };
 }
-
-/** The filing of a row with the name of its caller. */
-export const toFiling = ({
-  id,
-  callerId,
-  filedAtS,
-  previousId,
-  salt,
-  leafIndex,
-  erasedAtS,
-  ...row
-}: FilingRow & { readonly caller: string }): Filing => row;

@@ -1,8 +1,9 @@
 import { asc, desc, type InferSelectModel } from 'drizzle-orm';
 import { erasedArtwork, evidenceHash } from '../../domain/filing.ts';
+import { filingCommitment } from '../../domain/filing-record.ts';
 import { commitmentTo, type LogEventDetail, logEventLeafData, recordLeafData } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, treeHashBytes } from '../../domain/merkle.ts';
-import { recordHash } from '../../domain/provenance.ts';
+import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import { type Erasure, type Erasures, parsed, readErasures } from './erasure-check.ts';
 import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
 import {
@@ -15,8 +16,9 @@ import {
   readRecords,
 } from './log-pages.ts';
 import { faultsInLogTables } from './log-tables-check.ts';
-import { type filing, logCheckpoint, type logEvent, logOrigin } from './schema.ts';
+import { logCheckpoint, type logEvent, logOrigin } from './schema.ts';
 import type { Database } from './statement.ts';
+import type { StoredFiling } from './stored-filing.ts';
 
 /** The check ends after so many faults. */
 export const faultsMax = 100;
@@ -30,8 +32,6 @@ interface Kept {
   /** When its filing was erased; null if it was not. */
   readonly erasedAtS: number | null;
 }
-
-type FilingRow = InferSelectModel<typeof filing>;
 
 type LogEventRow = InferSelectModel<typeof logEvent>;
 
@@ -129,7 +129,7 @@ function createContentCheck(erasures: Erasures): (leaf: IndexedLeaf, records: Re
     const hash = 'hash' in row ? hashOfFiling(row) : recordHash(row);
     if (hash === undefined) return `${name} is not what its evidence hash was made of`;
     const { salt, timeS } = row;
-    const commitment = salt === null ? content.commitment : commitmentTo(hash, salt);
+    const commitment = salt === null ? content.commitment : commitmentOf(row, hash, salt);
     const kind = 'hash' in row ? 'FILING' : row.event;
     if (recordLeafData({ kind, number, sequence, timeS, commitment }) !== data)
       return `${name} is not what leaf ${index} of the evidence log commits to`;
@@ -219,15 +219,19 @@ function nameOf({ number, sequence }: Pick<LeafContent, 'number' | 'sequence'>):
  * The evidence hash of a filing, computed again; undefined if the stored one differs. An erased filing has neither a hash nor
  * texts.
  */
-function hashOfFiling(row: FilingRow): string | undefined {
+function hashOfFiling(row: StoredFiling): string | undefined {
   const { hash, salt, erasedAtS } = row;
   if ((erasedAtS === null) !== (salt !== null)) return undefined;
   if (erasedAtS === null) return evidenceHash(row) === hash ? hash : undefined;
-  const isEmpty = Object.entries({ ...erasedArtwork, hash: '' }).every(
-    ([name, value]) => row[name as keyof FilingRow] === value,
+  const isEmpty = Object.entries({ ...erasedArtwork, hash: '', attachments: null }).every(
+    ([name, value]) => row[name as keyof StoredFiling] === value,
   );
   return isEmpty ? hash : undefined;
 }
+
+/** The commitment of the leaf of a filing or later record with that hash. */
+const commitmentOf = (row: StoredFiling | LaterRecord, hash: string, salt: Buffer): string =>
+  'hash' in row ? filingCommitment(row, salt, hash) : commitmentTo(hash, salt);
 
 /** The name of the record or log event of a leaf, from its data. */
 function nameIn(data: string): string {

@@ -2,8 +2,9 @@ import { and, asc, eq, gt, gte, inArray } from 'drizzle-orm';
 import type { RecordLeaf } from '../../domain/leaf.ts';
 import { parsed } from './erasure-check.ts';
 import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
-import { filing, logEvent, logLeaf, provenanceRecord } from './schema.ts';
+import { caller, filing, logEvent, logLeaf, provenanceRecord } from './schema.ts';
 import type { Database } from './statement.ts';
+import { storedFilingColumns } from './stored-filing.ts';
 
 /** Rows of leaves that are read at once, and leaves whose records are. */
 export const pageSize = 100;
@@ -67,8 +68,9 @@ export async function readRecords(database: Database, leaves: readonly IndexedLe
   const { erasedAtS } = filing;
   const filings = await readFor(ofFilings, (some) =>
     database
-      .select()
+      .select(storedFilingColumns)
       .from(filing)
+      .leftJoin(caller, eq(caller.id, filing.callerId))
       .where(inArray(filing.filingNo, numbersOf(some)))
       .all(),
   );

@@ -23,8 +23,10 @@ export interface LeafPlace {
 export type NewLeaf = Pick<RecordLeaf, 'kind' | 'number' | 'sequence'> & {
   /** Unix seconds. A leaf is never older than the one before it. */
   readonly atS: number;
-  /** 64 hex digits. */
-  readonly evidenceHash: string;
+  /** The bytes of its salt. */
+  readonly saltBytes: number;
+  /** Makes the commitment of the leaf. */
+  readonly commitment: (salt: Buffer) => string;
 };
 
 /** The evidence log, inside the transaction of a command. */

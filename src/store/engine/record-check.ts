@@ -1,12 +1,13 @@
 import type { InferSelectModel } from 'drizzle-orm';
 import { evidenceHash } from '../../domain/filing.ts';
+import { filingCommitment } from '../../domain/filing-record.ts';
 import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import { type Incidents, RecordDamaged } from './failure.ts';
 import type { LogReads } from './log-index.ts';
-import type { filing, provenanceRecord } from './schema.ts';
+import type { provenanceRecord } from './schema.ts';
+import type { FilingRow, StoredFiling } from './stored-filing.ts';
 
-type FilingRow = InferSelectModel<typeof filing>;
 type LaterRow = LaterRecord &
   Pick<InferSelectModel<typeof provenanceRecord>, 'salt' | 'leafIndex' | 'recordedAtS'>;
 
@@ -53,17 +54,24 @@ export function createRecordCheck({ tree, index, leaves }: LogReads, incidents: 
     require(() => index.transfersOf(filingNo) === count, filingNo, what);
   }
 
+  /** That a filing which is not erased has its leaf in the verified tree. Its hash is not compared if it is not given. */
+  function requireSource<Row extends StoredFiling>(row: Row, hash?: string): Row {
+    const { filingNo: number, salt, leafIndex, filedAtS: timeS } = row;
+    const commitment = salt === null ? '' : filingCommitment(row, salt, hash);
+    const data = recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment });
+    require(() => tree.hasLeaf(leafIndex, data), number, 'its leaf in the evidence log is of another record');
+    return row;
+  }
+
   return {
     /** That a filing which is not erased has its evidence hash, and the leaf of it in the verified tree. */
-    filing: <Row extends FilingRow>(row: Row): Row => {
-      const { filingNo: number, hash, salt, leafIndex, filedAtS: timeS } = row;
-      require(() => evidenceHash(row) === hash, number, 'its evidence hash is of another record');
-      const commitment = salt === null ? '' : commitmentTo(hash, salt);
-      const data = recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment });
-      require(() =>
-        tree.hasLeaf(leafIndex, data), number, 'its leaf in the evidence log is of another record');
-      return row;
+    filing: <Row extends StoredFiling>(row: Row): Row => {
+      const { filingNo, hash } = row;
+      require(() => evidenceHash(row) === hash, filingNo, 'its evidence hash is of another record');
+      return requireSource(row, hash);
     },
+    /** The same without the evidence hash, for a caller that does not get it. */
+    source: <Row extends StoredFiling>(row: Row): Row => requireSource(row),
     /** That such a filing has all its TRANSFER records, each with its leaf. */
     transfers: <Row extends LaterRow>(filingNo: string, rows: readonly Row[]): readonly Row[] => {
       transferCount(filingNo, rows.length);

@@ -215,7 +215,9 @@ export function charactersIn(value: unknown): number {
   if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
   if (typeof value !== 'object' || value === null) return 0;
   let sum = 0;
-  for (const part of Object.values(value)) sum += charactersIn(part);
+  if (Array.isArray(value)) for (const part of value) sum += charactersIn(part);
+  // Faster than Object.values. What commands return has no inherited members.
+  else for (const name in value) sum += charactersIn((value as Record<string, unknown>)[name]);
   return sum;
 }
 

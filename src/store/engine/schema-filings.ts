@@ -22,12 +22,16 @@ export const filing = sqliteTable('filing', {
   filedAtS: integer('filed_at_s').notNull(),
   /** The id of the caller's filing before this one in the year of the number; null for the first. It may be deleted. */
   previousId: integer('previous_id'),
-  /** What its leaf is salted with, 32 random bytes; null once it is erased. */
+  /** Random bytes: the salt of a record of version 1, or those of its members one after the other; null once they are erased. */
   salt: blob({ mode: 'buffer' }),
   /** Its leaf in the evidence log, from 0. */
   leafIndex: integer('leaf_index').notNull(),
   /** When texts, hash and salt were erased after retention: the time of the leaf about it; null if they are there. */
   erasedAtS: integer('erased_at_s'),
+  /** The version of its record: see domain/filing-record.ts. */
+  recordVersion: integer('record_version').notNull().default(1),
+  /** The canonical JSON of the attachments; null if there are none. */
+  attachments: text(),
 });
 
 /**
@@ -84,6 +88,8 @@ export const evidenceLink = sqliteTable(
     expiresAtS: integer('expires_at_s').notNull(),
     /** Null unless it was revoked. */
     revokedAtS: integer('revoked_at_s'),
+    /** The members that the evidence discloses, as the link was made; null for all. */
+    disclose: text(),
   },
   (table) => [
     index('evidence_link_by_filing').on(table.filingNo),

@@ -8,8 +8,9 @@ import { planResolution } from '../../domain/resolution.ts';
 import { rejectViolations } from '../../domain/violation.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { pageOf } from '../engine/paging.ts';
-import { escrow, filing, numberSequence } from '../engine/schema.ts';
+import { caller, escrow, filing, numberSequence } from '../engine/schema.ts';
 import { type Database, equalsWithoutIndex, prepare, prepareMapped } from '../engine/statement.ts';
+import { storedFilingColumns } from '../engine/stored-filing.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import { realTime } from '../filing-commands.ts';
 import type { PartyCommands } from '../party-commands.ts';
@@ -49,8 +50,9 @@ function createEscrowHandlers(
   const nextNumber = createEscrowSequence(database);
   const selectFiling = prepareMapped(
     database
-      .select()
+      .select(storedFilingColumns)
       .from(filing)
+      .leftJoin(caller, eq(caller.id, filing.callerId))
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
 

@@ -1,6 +1,7 @@
 import { and, desc, eq, getTableColumns, gt, inArray, lte } from 'drizzle-orm';
 import { aheadMaxS } from '../../domain/clock.ts';
 import { filingErased, recordNotFound } from '../../domain/filing.ts';
+import { requireHideable } from '../../domain/filing-record.ts';
 import {
   completedBy,
   consistencyPath,
@@ -11,13 +12,13 @@ import {
 } from '../../domain/merkle.ts';
 import { fieldError } from '../../domain/violation.ts';
 import { RecordDamaged } from '../engine/failure.ts';
-import { toFiling } from '../engine/filings.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import type { LogReads } from '../engine/log-index.ts';
 import { newestFirst, pageOf } from '../engine/paging.ts';
 import type { Log } from '../engine/parts.ts';
 import { caller, deployment, evidenceLink, filing, logEvent, provenanceRecord } from '../engine/schema.ts';
 import { type Database, named, prepare } from '../engine/statement.ts';
+import { storedFilingColumns } from '../engine/stored-filing.ts';
 import type { VerifiedTree } from '../engine/verified-tree.ts';
 import type {
   EvidenceCommands,
@@ -72,10 +73,11 @@ export function createEvidenceHandlers(parts: Parts): Handlers<keyof EvidenceCom
   const findRecord = createRecordReads(database, check);
 
   /** Throws FILING_NOT_FOUND for a record that does not exist or is erased. */
-  async function requireRecord(named: RecordName): Promise<void> {
+  async function requireRecord(named: RecordName): Promise<NonNullable<LoggedRecord['content']>> {
     const found = await findRecord(named);
     if (found === undefined) throw recordNotFound(named.sequence);
     if (found.content === undefined) throw filingErased();
+    return found.content;
   }
 
   return {
@@ -203,18 +205,17 @@ function createLogClock({ database, log, clock }: Parts): () => Promise<LogClock
 function createRecordReads(database: Database, check: Parts['check']) {
   async function findFiling(filingNo: string, owner: number | undefined): Promise<LoggedRecord | undefined> {
     const row = await database
-      .select()
+      .select(storedFilingColumns)
       .from(filing)
       .innerJoin(caller, eq(caller.id, filing.callerId))
       .where(eq(filing.filingNo, filingNo))
       .get();
     if (row === undefined) await check.absence(filingNo);
-    if (row === undefined || (owner !== undefined && row.filing.callerId !== owner)) return undefined;
-    const { salt, leafIndex, erasedAtS } = row.filing;
-    if (erasedAtS === null) await check.filing(row.filing);
-    else await check.erasure(row.filing);
-    const shown = toFiling({ ...row.filing, caller: row.caller.name });
-    return { content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt }, leafIndex };
+    if (row === undefined || (owner !== undefined && row.callerId !== owner)) return undefined;
+    const { salt, leafIndex, erasedAtS } = row;
+    if (erasedAtS === null) await check.filing(row);
+    else await check.erasure(row);
+    return { content: salt === null ? undefined : { kind: 'FILING', filing: row, salt }, leafIndex };
   }
 
   async function findTransfer(filingNo: string, sequence: number): Promise<LoggedRecord | undefined> {
@@ -249,7 +250,7 @@ const toLink = ({ id: _, ...link }: StoredLink & { readonly id: number }): Store
 /** Handlers of links to evidence. They are rare, so no statement is prepared. */
 function createLinkHandlers(
   { database, recordAudit, clock }: Parts,
-  requireRecord: (named: RecordName) => Promise<void>,
+  requireRecord: (named: RecordName) => Promise<NonNullable<LoggedRecord['content']>>,
 ): Handlers<'ShareRecord' | 'FindLink' | 'ListLinks' | 'RevokeLink'> {
   const links = () => database.select(linkColumns).from(evidenceLink).$dynamic();
 
@@ -264,16 +265,18 @@ function createLinkHandlers(
   }
 
   return {
-    ShareRecord: writes(async ({ by, link, callerId, expiresAtS, ...named }) => {
-      await requireRecord(named);
+    ShareRecord: writes(async ({ by, link, callerId, expiresAtS, disclose, ...named }) => {
+      const content = await requireRecord(named);
+      if (disclose !== undefined) requireHideable(content.kind === 'FILING' ? content.filing : undefined);
       await sweep(by.atS + (await clock.aheadS()));
       const { linkId } = link;
       const { filingNo, sequence } = named;
       await database
         .insert(evidenceLink)
-        .values({ linkId, filingNo, sequence, callerId, createdAtS: by.atS, expiresAtS })
+        .values({ linkId, filingNo, sequence, callerId, createdAtS: by.atS, expiresAtS, disclose })
         .run();
-      await recordAudit(by, 'evidence link', linkId, { after: { filingNo, sequence, expiresAtS } });
+      const shared = { filingNo, sequence, expiresAtS, ...(disclose !== undefined && { disclose }) };
+      await recordAudit(by, 'evidence link', linkId, { after: shared });
       return link;
     }),
     FindLink: reads(async ({ linkId }) => {

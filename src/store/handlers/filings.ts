@@ -1,17 +1,15 @@
-import { and, desc, eq, getTableColumns, gt, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, lt, sql } from 'drizzle-orm';
 import type { Filing } from '../../domain/filing.ts';
-import { type HotCommands, toFiling } from '../engine/filings.ts';
+import type { HotCommands } from '../engine/filings.ts';
 import { type Handlers, reads } from '../engine/handlers.ts';
 import { createRoom } from '../engine/paging.ts';
 import type { ListedFiling } from '../engine/parts.ts';
 import { caller, filing } from '../engine/schema.ts';
 import { prepareMapped } from '../engine/statement.ts';
+import { storedFilingColumns, toFiling } from '../engine/stored-filing.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import type { Parts } from './parts.ts';
-
-/** The columns of a Filing with those of the store's own. */
-export const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
 /** The handler that lists filings. */
 export function createListHandler({
@@ -21,7 +19,7 @@ export function createListHandler({
 }: Parts): Handlers<Exclude<keyof FilingCommands, HotCommands>> {
   const selectById = prepareMapped(
     database
-      .select(filingColumns)
+      .select(storedFilingColumns)
       .from(filing)
       .innerJoin(caller, eq(caller.id, filing.callerId))
       .where(eq(filing.id, sql.placeholder('id'))),

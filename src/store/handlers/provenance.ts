@@ -1,5 +1,6 @@
 import { count, eq, sql } from 'drizzle-orm';
 import { dateOf } from '../../domain/calendar.ts';
+import { commitmentTo, saltBytes } from '../../domain/leaf.ts';
 import { recordHash } from '../../domain/provenance.ts';
 import { timeOfRecord } from '../engine/filings.ts';
 import type { EngineParts } from '../engine/parts.ts';
@@ -55,9 +56,11 @@ export function createProvenanceRecords({
       const recordedAtS = Math.max(clockS, newestS ?? clockS);
       const position = (await transfersOf(filingNo)) + 2;
       const record = { event: 'TRANSFER', at: dateOf(timestamp) } as const;
-      const evidenceHash = recordHash({ ...record, filingNo, sequence: position });
-      const leaf = { kind: 'TRANSFER', number: filingNo, sequence: position, atS: recordedAtS } as const;
-      const logged = await log.appendRecord({ ...leaf, evidenceHash });
+      const hash = recordHash({ ...record, filingNo, sequence: position });
+      const logged = await log.appendRecord({
+        ...({ kind: 'TRANSFER', number: filingNo, sequence: position, atS: recordedAtS } as const),
+        ...{ saltBytes, commitment: (salt) => commitmentTo(hash, salt) },
+      });
       await insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
       const callerId = await requireCaller(filingNo);
       outbox.add({ type: 'provenance.transferred', callerId, atMs: at.atMs, filingNo });

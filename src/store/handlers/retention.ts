@@ -3,8 +3,9 @@ import { erasedArtwork } from '../../domain/filing.ts';
 import { leafRanges, madeUpOriginStart } from '../../domain/leaf.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { oldestFirst, pageOf } from '../engine/paging.ts';
-import { escrow, filing, idempotencyKey, logOrigin, provenanceRecord } from '../engine/schema.ts';
+import { caller, escrow, filing, idempotencyKey, logOrigin, provenanceRecord } from '../engine/schema.ts';
 import { type Database, named, placeholders, prepare, prepareMapped } from '../engine/statement.ts';
+import { storedFilingColumns } from '../engine/stored-filing.ts';
 import type { ExpiredFiling, RetentionCommands } from '../operator-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
 import type { Parts } from './parts.ts';
@@ -91,14 +92,15 @@ function createErasure(database: Database, check: Parts['check']) {
   const expired = expiredBy(database, sql.placeholder('before'));
   const selectExpired = prepareMapped(
     database
-      .select()
+      .select(storedFilingColumns)
       .from(filing)
+      .leftJoin(caller, eq(caller.id, filing.callerId))
       .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired)),
   );
   const { eraseFiling, eraseSalts } = prepare(database, {
     eraseFiling: database
       .update(filing)
-      .set({ ...erasedArtwork, hash: '', salt: null, ...placeholders('erasedAtS') })
+      .set({ ...erasedArtwork, hash: '', salt: null, attachments: null, ...placeholders('erasedAtS') })
       .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired))
       .returning(named({ leafIndex: filing.leafIndex })),
     eraseSalts: database

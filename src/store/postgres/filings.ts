@@ -1,7 +1,8 @@
 import { getTableColumns } from 'drizzle-orm';
-import type { FilingRow, FilingTables, NewFiling, StoredRecord } from '../engine/filings.ts';
+import type { FilingTables, NewFiling, StoredRecord } from '../engine/filings.ts';
 import type { FilingReads, ListedFiling } from '../engine/parts.ts';
 import { filing } from '../engine/schema.ts';
+import type { StoredFiling } from '../engine/stored-filing.ts';
 import { numbersOf } from '../handlers/filing-numbers.ts';
 import type { CapUse } from '../metric-commands.ts';
 import type { Command } from '../store.ts';
@@ -9,12 +10,10 @@ import { insertRows } from './insert-rows.ts';
 import type { Queries } from './leaf-rows.ts';
 import { all, Needed } from './needed.ts';
 
-type FoundFiling = FilingRow & { readonly caller: string | null };
-
 /** The tables of filings, as far as they were read in the open transaction. What is inserted is sent with `flush`. */
 export function createFilingTables(queries: Queries) {
   const newFilings: Omit<NewFiling, 'year'>[] = [];
-  const found = new Map<string, FoundFiling | undefined>();
+  const found = new Map<string, StoredFiling | undefined>();
   const transfers = new Map<string, StoredRecord[]>();
   const lastNumbers = new Map<number, string | undefined>();
   const floors = new Map<number, number>();
@@ -24,7 +23,7 @@ export function createFilingTables(queries: Queries) {
 
   async function readFilings(numbers: readonly string[]): Promise<void> {
     const [filings, records] = await Promise.all([
-      queries.query<FoundFiling>({ ...selectFilings, values: [numbers] }),
+      queries.query<StoredFiling>({ ...selectFilings, values: [numbers] }),
       queries.query<StoredRecord>({ ...selectTransfers, values: [numbers] }),
     ]);
     for (const number of numbers) {
@@ -65,12 +64,7 @@ export function createFilingTables(queries: Queries) {
     lastOf: (year) => known(lastNumbers, year, () => readNumbers(year)),
     floorOf: (year) => known(floors, year, () => readNumbers(year)),
     countOf: (of) => known(counts.all, nameOf(of), () => counts.read(of)),
-    find: (filingNo) => {
-      const row = known(found, filingNo, () => readFilings([filingNo]));
-      const caller = row?.caller;
-      return row === undefined || typeof caller !== 'string' ? undefined : { ...row, caller };
-    },
-    findSource: (filingNo) => known(found, filingNo, () => readFilings([filingNo])),
+    find: (filingNo) => known(found, filingNo, () => readFilings([filingNo])),
     transfersOf: (filingNo) => [...known(transfers, filingNo, () => readFilings([filingNo]))],
   };
 

@@ -1,9 +1,8 @@
 import { between, eq, getTableColumns, max, sql } from 'drizzle-orm';
 import type { FilingTables } from '../engine/filings.ts';
 import { caller, filing, numberGap, provenanceRecord } from '../engine/schema.ts';
-import { named, placeholdersFor, prepareMapped } from '../engine/statement.ts';
+import { named, placeholdersFor } from '../engine/statement.ts';
 import { numbersOf } from '../handlers/filing-numbers.ts';
-import { filingColumns } from '../handlers/filings.ts';
 import { countFilings, latestOfYear } from './filing-chains.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
 
@@ -11,7 +10,7 @@ import { prepare, type SqliteDatabase } from './statement.ts';
 export function createFilingTables(database: SqliteDatabase): FilingTables {
   const isThis = eq(filing.filingNo, sql.placeholder('filingNo'));
   const { filingNo: of, position: sequence, event, at, recordedAtS, salt, leafIndex } = provenanceRecord;
-  const { insert, selectLast, selectFloors, selectSource, selectTransfers } = prepare(database, {
+  const { insert, selectLast, selectFloors, selectFiling, selectTransfers } = prepare(database, {
     insert: database.insert(filing).values({
       ...placeholdersFor(filing, 'id', 'previousId', 'erasedAtS'),
       previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
@@ -25,23 +24,23 @@ export function createFilingTables(database: SqliteDatabase): FilingTables {
       .from(numberGap)
       .where(eq(numberGap.kind, 'FILING'))
       .groupBy(numberGap.year),
-    selectSource: database
-      .select(named(getTableColumns(filing)))
+    // With a join or ORDER BY, SQLite prepares the statement for each execution, which takes longest.
+    selectFiling: database
+      .select(
+        named({
+          ...getTableColumns(filing),
+          caller: sql<
+            string | null
+          >`(SELECT ${caller.name} FROM ${caller} WHERE ${caller.id} = ${filing.callerId})`,
+        }),
+      )
       .from(filing)
       .where(isThis),
-    // With ORDER BY, SQLite prepares the statement for each execution, which takes longest.
     selectTransfers: database
       .select(named({ filingNo: of, sequence, event, at, recordedAtS, salt, leafIndex }))
       .from(provenanceRecord)
       .where(eq(of, sql.placeholder('filingNo'))),
   });
-  const selectFiling = prepareMapped(
-    database
-      .select(filingColumns)
-      .from(filing)
-      .innerJoin(caller, eq(caller.id, filing.callerId))
-      .where(isThis),
-  );
   // Gaps are made only before a store is opened.
   const floors = new Map(selectFloors.all().map(({ year, through }) => [year, through ?? 0]));
   return {
@@ -49,9 +48,8 @@ export function createFilingTables(database: SqliteDatabase): FilingTables {
     lastOf: (year) => selectLast.get(numbersOf(year))?.last ?? undefined,
     floorOf: (year) => floors.get(year) ?? 0,
     countOf: countFilings(database),
-    find: (filingNo) => selectFiling.get({ filingNo }),
-    findSource: (filingNo) => {
-      const row = selectSource.get({ filingNo });
+    find: (filingNo) => {
+      const row = selectFiling.get({ filingNo });
       return row && { ...row, price: BigInt(row.price) };
     },
     transfersOf: (filingNo) => selectTransfers.all({ filingNo }),

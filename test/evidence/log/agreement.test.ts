@@ -231,7 +231,7 @@ function forge(dataDir: string): void {
        WHERE id = (SELECT min(id) FROM filing)`,
     );
     const row = client.prepare('SELECT * FROM filing ORDER BY id LIMIT 1').get() as FilingRow;
-    const { hash, data } = leafOfFiling(row);
+    const { hash, data } = leafOfFiling(client, row);
     client.prepare('UPDATE filing SET hash = ? WHERE id = ?').run(hash, row.id);
     rewriteTree(client, row.leaf_index, data);
   });

@@ -8,7 +8,7 @@ import { readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/in
 export function proven(bundle: Readonly<Record<string, unknown>>, vkey: string) {
   const verdict = verifyBundle(JSON.stringify(bundle), { keys: [readVerifierKey(vkey)] });
   assert.ok(verdict.isProven, JSON.stringify(verdict));
-  const { index, checkpoint } = verdict.proven;
-  const [record, leaf] = [bundle.record, bundle.leaf].map((text) => JSON.parse(String(text)));
-  return { record, leaf, index, size: checkpoint.size };
+  const { index, checkpoint, record } = verdict.proven;
+  const leaf = JSON.parse(String(bundle.leaf));
+  return { record: Object.fromEntries(record.members), leaf, index, size: checkpoint.size };
 }

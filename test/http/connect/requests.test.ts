@@ -148,7 +148,7 @@ const binaryWays: Record<string, RawSending> = {
 for (const [way, send] of Object.entries(binaryWays)) {
   test(`a binary message with a byte that is not UTF-8 is rejected: ${way}`, async () => {
     const { $typeName, ...fields } = { $typeName: CreateFilingRequestSchema.typeName, ...artwork };
-    const message = { $typeName, ...fields, author: 'Qi ~ Baishi', price: 5n };
+    const message = { $typeName, ...fields, author: 'Qi ~ Baishi', price: 5n, attachments: [] };
     const body = toBinary(CreateFilingRequestSchema, message as never);
     body[Buffer.from(body).indexOf('~')] = 0xff;
     const before = ledger.holdings();

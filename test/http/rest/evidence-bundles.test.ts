@@ -57,7 +57,7 @@ test('the bundle and the verifier key prove a filing', async () => {
   const { status, json } = await askEvidence(filingNo);
   assert.equal(status, 200);
   const { record, leaf, index, size } = proven(json, await vkey());
-  assert.deepEqual(record, { ...artwork, filingNo, timestamp });
+  assert.deepEqual(record, { ...artwork, filingNo, timestamp, caller: platform.caller });
   assert.equal(json.hash, hash);
   const { commitment, ...rest } = leaf;
   assert.match(String(commitment), /^[0-9a-f]{64}$/);

@@ -60,7 +60,7 @@ const effects: Readonly<Record<string, Effects>> = {
     ...{ read: true, evidence: true, order: true, list: true, ownList: true },
     audit: /leaf 19 of the log erases leaf 18 of 2026-11-21T14:00:00Z, after 2020-11-16/,
   },
-  caller_id: { ownList: true },
+  caller_id: { read: true, evidence: true, order: true, list: true, ownList: true },
   filed_at_s: { read: true, evidence: true, order: true, list: true, ownList: true },
   recorded_at_s: { read: true, evidence: true },
   number_gap: {},
@@ -274,7 +274,7 @@ async function makeLargeRegistry(t: TestContext) {
   const [forged, neighbour] = forgeIn(file, (client) => {
     const select = client.prepare<[number], FilingRow>('SELECT * FROM filing WHERE id = ?');
     const row = { ...(select.get(2) as FilingRow), author: 'forged' };
-    const { hash, data } = leafOfFiling(row);
+    const { hash, data } = leafOfFiling(client, row);
     client.prepare('UPDATE filing SET author = ?, hash = ? WHERE id = 2').run(row.author, hash);
     rewriteLeaf(client, row.leaf_index, data);
     return [row.filing_no, select.get(9)?.filing_no ?? ''];

@@ -117,8 +117,8 @@ const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]
     /^leaf 9 of the evidence log is of AS-2026-000003, which is not there or names another leaf$/,
   ],
   'a filing that was put in': [
-    `INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index)
-     SELECT 'AS-2026-000099', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index
+    `INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index, record_version)
+     SELECT 'AS-2026-000099', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index, record_version
      FROM filing WHERE filing_no = 'AS-2026-000003'`,
     /^AS-2026-000099 has no leaf in the evidence log$/,
   ],

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
-import { canonicalEvidence } from '../../../src/domain/filing.ts';
 import { appendLeaf, emptyTree, leafHash } from '../../../src/domain/merkle.ts';
 import { canonicalRecord } from '../../../src/domain/provenance.ts';
+import type { LoggedRecord } from '../../../src/store/evidence-commands.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import type { PageQuery } from '../../../src/store/paging.ts';
 import { tester } from '../../support/audit-log.ts';
@@ -17,6 +17,26 @@ async function sell(store: TestStore, by: CallerRef, sold?: string): Promise<str
   const { escrowId, filingNo } = await store.frozen(by, sold);
   await store.resolved(by, escrowId, 'RELEASE');
   return filingNo;
+}
+
+/** The commitment of a record, computed as docs/evidence.md says. */
+function commitmentTo({ salt, ...content }: NonNullable<LoggedRecord['content']>): string {
+  if (content.kind === 'TRANSFER') {
+    assert.equal(salt.length, 32);
+    const digest = hash('sha256', canonicalRecord(content.record), 'buffer');
+    return hash('sha256', Buffer.concat([salt, digest]), 'hex');
+  }
+  const { caller, filingNo, timestamp, attachments } = content.filing;
+  const salts = hex(salt)?.match(/.{32}/g) ?? [];
+  const names = ['author', 'condition', 'era', 'material', 'price', 'size'] as const;
+  const hidden = attachments === null ? names : ([...names, 'attachments'] as const);
+  assert.equal(salts.length, hidden.length);
+  const digests = hidden.map((name, nth) => [
+    name,
+    hash('sha256', `${salts[nth]}${content.filing[name]}`, 'hex'),
+  ]);
+  const record = { ...Object.fromEntries(digests), caller, filingNo, timestamp, version: 2 };
+  return hash('sha256', JSON.stringify(record, Object.keys(record).sort()), 'hex');
 }
 
 /** What the evidence log keeps. */
@@ -50,16 +70,36 @@ export function evidencePromises({ test }: StoreTests): void {
       });
       assert.ok(found?.content);
       const { content, leafIndex } = found;
-      const canonical =
-        content.kind === 'FILING' ? canonicalEvidence(content.filing) : canonicalRecord(content.record);
-      assert.equal(content.salt.length, 32);
-      const digest = hash('sha256', canonical, 'buffer');
-      const commitment = hash('sha256', Buffer.concat([content.salt, digest]), 'hex');
+      const commitment = commitmentTo(content);
       const leaf = { commitment, kind, number: filingNo, sequence, time, version: 1 };
       assert.equal(leaves[leafIndex], JSON.stringify(leaf));
     }
     assert.equal(leaves.length, 3);
     assert.ok(leaves.every((leaf) => !/author|Baishi|gallery/.test(leaf)));
+  });
+
+  test('the leaf of a filing commits to its attachments', async (store) => {
+    const by = store.gallery;
+    const attachments = JSON.stringify([{ name: '正面.jpg', sha256: 'ab'.repeat(32) }]);
+    const { filingNo } = await store.perform({ ...toFile(by), attachments });
+    const found = await store.perform({ kind: 'FindRecord', filingNo, sequence: 1, owner: undefined });
+    assert.ok(found?.content?.kind === 'FILING');
+    assert.equal(found.content.filing.attachments, attachments);
+    const leaves = await store.allLeaves();
+    assert.equal(JSON.parse(leaves[found.leafIndex] ?? '').commitment, commitmentTo(found.content));
+    const filing = await store.findFiling(filingNo);
+    assert.deepEqual(filing?.attachments, JSON.parse(attachments));
+  });
+
+  test('a link keeps what it discloses, and a transfer can hide nothing', async (store) => {
+    const by = store.gallery;
+    const filingNo = await sell(store, by);
+    await store.perform(toShare(by, filingNo, 'el_1', { disclose: 'author,era' }));
+    const link = await store.perform({ kind: 'FindLink', linkId: 'el_1' });
+    assert.equal(link?.disclose, 'author,era');
+    const transfer = toShare(by, filingNo, 'el_2', { sequence: 2, disclose: 'author' });
+    await refused(store.perform(transfer), 'VALIDATION_FAILED');
+    assert.equal(await store.perform({ kind: 'FindLink', linkId: 'el_2' }), undefined);
   });
 
   test('unknown records and those of another caller are not found', async (store) => {
@@ -106,7 +146,7 @@ export function evidencePromises({ test }: StoreTests): void {
     assert.deepEqual(await listed(atS + 60, undefined), ['el_3', 'el_2']);
     await refused(listed(atS, other.callerId), 'FILING_NOT_FOUND');
     const first = await store.perform({ kind: 'FindLink', linkId: 'el_1' });
-    const times = { createdAtS: atS, expiresAtS: atS + 60, revokedAtS: null };
+    const times = { createdAtS: atS, expiresAtS: atS + 60, revokedAtS: null, disclose: null };
     assert.deepEqual(first, { linkId: 'el_1', filingNo, sequence: 1, ...times });
     assert.equal(await store.perform({ kind: 'FindLink', linkId: 'el_9' }), undefined);
   });

@@ -49,7 +49,7 @@ export function filingPromises({ test }: StoreTests): void {
     const { timestamp } = noon;
     const { filingNo, hash } = filed;
     assert.deepEqual(filed, { filingNo, hash, timestamp });
-    const whole = { ...artwork, ...filed, caller: 'gallery' };
+    const whole = { ...artwork, ...filed, caller: 'gallery', attachments: [] };
     assert.deepEqual(await store.findFiling(filingNo), whole);
     const free = await store.perform({
       kind: 'FileArtwork',
