@@ -73,6 +73,15 @@ export function readCanonical(text: string, what: string): JsonObject {
   );
 }
 
+/** Reads a list of objects in its canonical form. Throws VerificationFailure MALFORMED for any other form. */
+export function readCanonicalList(text: string, what: string): readonly JsonObject[] {
+  const parsed = parse(text, what);
+  if (!Array.isArray(parsed)) throw malformed(`${what} is not a JSON list`);
+  const objects = parsed.map((item) => readObject(JSON.stringify(item), what));
+  if (`[${objects.map(canonical).join(',')}]` === text) return objects;
+  throw malformed(`${what} is not canonical JSON (RFC 8785)`);
+}
+
 /** Reads the members of an object by type. All throw VerificationFailure MALFORMED. */
 export type Members = ReturnType<typeof membersOf>;
 

@@ -1,6 +1,13 @@
 import { readHex } from '../formats/encoding.ts';
 import { malformed } from '../formats/failure.ts';
-import { type JsonObject, type JsonValue, type Members, membersOf, readCanonical } from './json.ts';
+import {
+  type JsonObject,
+  type JsonValue,
+  type Members,
+  membersOf,
+  readCanonical,
+  readCanonicalList,
+} from './json.ts';
 
 /** Reads the data of leaves, which are public, and the records that they commit to. */
 
@@ -186,7 +193,10 @@ export function readSaltedRecord(
       ? [{ name, digest, ...readDisclosed(given.object(name), `disclosed ${name}`) }]
       : [];
   });
-  for (const { name, value } of all) members.set(name, name === 'price' ? readPrice(value) : value);
+  for (const { name, value } of all) {
+    if (name === 'attachments') checkAttachments(value);
+    members.set(name, name === 'price' ? readPrice(value) : value);
+  }
   const hidden = digests.filter((name) => !disclosed.has(name));
   return { record: { ...readFiling(read), members, hidden }, disclosed: all };
 }
@@ -202,6 +212,16 @@ function readPrice(digits: string): number {
   const price = Number(digits);
   if (/^(0|[1-9][0-9]*)$/.test(digits) && Number.isSafeInteger(price)) return price;
   throw malformed('disclosed price is not a whole number from 0 to 2^53-1 in digits');
+}
+
+/** So no two programs read different attachments from one text. */
+function checkAttachments(text: string): void {
+  const what = 'disclosed attachments';
+  for (const attachment of readCanonicalList(text, what)) {
+    const read = membersOf(attachment, ['name', 'sha256'], what);
+    read.text('name');
+    readHex(read.text('sha256'), 32, `sha256 of ${what}`);
+  }
 }
 
 const instantForm =

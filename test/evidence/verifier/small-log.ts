@@ -131,24 +131,70 @@ export function sortedJson(object: Readonly<Record<string, unknown>>): string {
   );
 }
 
-/** A bundle as JSON has it. */
-export interface SmallBundle {
+/** A member of a salted record as a bundle discloses it. */
+export interface SmallMember {
+  readonly salt: string;
+  readonly value: string;
+}
+
+/** A filing as a record of version 2, which has salted digests. */
+export interface SaltedRecord extends SmallRecord {
+  readonly hash: string;
+  /** What each digest was made of. */
+  readonly opened: Readonly<Record<string, SmallMember>>;
+}
+
+/** Salts the members of a filing. `others` are its members that the evidence hash does not cover. */
+export function salted(
+  filing: SmallRecord,
+  others: { readonly caller?: string; readonly attachments?: string } = {},
+  saltOf: (name: string) => Buffer = () => randomBytes(16),
+): SaltedRecord {
+  const { caller = 'Gallery One', ...attached } = others;
+  const { filingNo, timestamp, ...plain } = JSON.parse(filing.text);
+  const opened = Object.fromEntries(
+    Object.entries({ ...plain, ...attached }).map(([name, value]) => [
+      name,
+      { salt: saltOf(name).toString('hex'), value: String(value) },
+    ]),
+  );
+  const text = sortedJson({ ...digestsOf(opened), caller, filingNo, timestamp, version: 2 });
+  return { ...filing, text, hash: sha256(filing.text).toString('hex'), opened };
+}
+
+/** The digest of each member, in hex. */
+export const digestsOf = (opened: SaltedRecord['opened']): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(opened).map(([name, { salt, value }]) => [name, sha256(salt, value).toString('hex')]),
+  );
+
+interface AnyBundle {
   format: string;
   version: number;
   record: string;
-  hash: string;
-  salt: string;
   leaf: string;
   proof: string;
   timeStamp?: { proof: string; token: string };
 }
 
-/** The leaf of a record: its data, and the salt that opens its commitment. */
+/** A bundle of version 1 as JSON has it. */
+export interface SmallBundle extends AnyBundle {
+  hash: string;
+  salt: string;
+}
+
+/** A bundle of version 2. */
+export interface SaltedBundle extends AnyBundle {
+  hash?: string;
+  disclosed: Record<string, SmallMember>;
+}
+
+/** The leaf of a record: its data, and the salt that opens its commitment, which a salted record does not need. */
 export function commit(
-  { kind, number, sequence, timeS, text }: SmallRecord,
+  { kind, number, sequence, timeS, text, ...record }: SmallRecord | SaltedRecord,
   salt: Uint8Array = randomBytes(32),
 ) {
-  const commitment = sha256(salt, sha256(text)).toString('hex');
+  const commitment = ('opened' in record ? sha256(text) : sha256(salt, sha256(text))).toString('hex');
   return { salt, data: sortedJson({ commitment, kind, number, sequence, time: timeS, version: 1 }) };
 }
 
@@ -169,7 +215,10 @@ export class SmallLog {
   readonly keys: NoteKey[];
   /** The data of the leaves. */
   readonly leaves: string[] = [];
-  readonly #records = new Map<number, { readonly record: SmallRecord; readonly salt: Uint8Array }>();
+  readonly #records = new Map<
+    number,
+    { readonly record: SmallRecord | SaltedRecord; readonly salt: Uint8Array }
+  >();
 
   constructor(origin = 'log.example/artworks', keys: NoteKey[] = [noteKey(origin)]) {
     this.origin = origin;
@@ -187,7 +236,7 @@ export class SmallLog {
   }
 
   /** Appends a record. Returns the index of its leaf. */
-  record(record: SmallRecord, itsSalt?: Uint8Array): number {
+  record(record: SmallRecord | SaltedRecord, itsSalt?: Uint8Array): number {
     const { salt, data } = commit(record, itsSalt);
     const index = this.append(data);
     this.#records.set(index, { record, salt });
@@ -225,6 +274,21 @@ export class SmallLog {
     const path = this.tree().inclusion(index, size);
     const hashes = path.map((hash) => `${hash.toString('base64')}\n`).join('');
     return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes}\n${checkpoint}`;
+  }
+
+  /** The bundle of a salted record that was appended, which hides some members. */
+  saltedBundle(index: number, hidden: readonly string[] = [], size = this.leaves.length): SaltedBundle {
+    const record = this.#records.get(index)?.record;
+    if (record === undefined || !('opened' in record)) throw new Error(`Leaf ${index} is not salted.`);
+    const disclosed = Object.fromEntries(
+      Object.entries(record.opened).filter(([name]) => !hidden.includes(name)),
+    );
+    const isWhole = hidden.every((name) => name === 'attachments');
+    return {
+      ...{ format: 'artseal-evidence', version: 2, record: record.text, disclosed },
+      ...(isWhole && { hash: record.hash }),
+      ...{ leaf: this.leaves[index] ?? '', proof: this.proof(index, size) },
+    };
   }
 
   /** The bundle of a record that was appended. */
