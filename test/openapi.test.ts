@@ -46,7 +46,7 @@ import { partyPrefixes } from '../src/payments/simulated/provider.ts';
 import { eventPageMax } from '../src/store/event-commands.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { createManualClock } from './support/clock.ts';
-import { exampleBundle } from './support/evidence-example.ts';
+import { exampleSalted } from './support/evidence-example.ts';
 import {
   type Answered,
   assertDocumented,
@@ -604,7 +604,7 @@ test('a sandbox returns the responses of the examples', async (t) => {
 });
 
 test('the example of evidence is that of the example log', () => {
-  assert.deepEqual(exampleOf('getEvidence', 200, 'filing'), exampleBundle(2));
+  assert.deepEqual(exampleOf('getEvidence', 200, 'filing'), exampleSalted());
 });
 
 /** The requests that the examples of the document form, in its order; none for a path without an example. */

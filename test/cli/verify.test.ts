@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { begunS, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
+import { begunS, filingAt, SmallLog, salted, smallLog } from '../evidence/verifier/small-log.ts';
 import { publicationOf, servePublication, writePublication } from '../evidence/verifier/small-publication.ts';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -57,6 +57,24 @@ test('the result of a verification and of a failed one is printed, also as JSON'
     [code, refused.verified, refused.kind, typeof refused.what],
     [4, false, 'HASH_MISMATCH', 'string'],
   );
+});
+
+test('what a bundle hides is printed, also as JSON', async (t) => {
+  const own = smallLog(3);
+  const attachments = `[{"name":"front.jpg","sha256":"${'ab'.repeat(32)}"}]`;
+  const index = own.record(salted(filingAt(begunS + 4, 4), { attachments }));
+  const folder = temporaryFolder(t);
+  const print = async (hidden: readonly string[], ...words: readonly string[]) =>
+    (await verifyWith(folder, own.saltedBundle(index, hidden), [...own.keyWords, ...words])).printed;
+  const text = (await print(['attachments', 'price'])).join('\n');
+  assert.match(text, /^ {2}caller {5}Gallery One$/m);
+  assert.match(text, /^ {2}hidden {5}attachments, price$/m);
+  assert.doesNotMatch(text, /128000000|front\.jpg/);
+  const [json, whole] = [await print(['price'], '--json'), await print([], '--json')];
+  const { verified, hidden, record, hash } = JSON.parse(json.join());
+  assert.deepEqual([verified, hidden, record.price, hash], [true, ['price'], undefined, undefined]);
+  assert.equal(record.attachments, attachments);
+  assert.equal('hidden' in JSON.parse(whole.join()), false);
 });
 
 test('verify pins the first checkpoint, and moves the pin only forward and with a proof', async (t) => {

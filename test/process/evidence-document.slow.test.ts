@@ -5,10 +5,15 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { tokenOver } from '../evidence/verifier/attesting.ts';
-import type { SmallBundle } from '../evidence/verifier/small-log.ts';
+import {
+  digestsOf,
+  type SaltedBundle,
+  type SmallBundle,
+  sortedJson,
+} from '../evidence/verifier/small-log.ts';
 import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
-import { exampleBundle, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
+import { exampleBundle, exampleKey, exampleOrigin, exampleSalted } from '../support/evidence-example.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { checkpointTextOf, noteKey } from '../support/note-keys.ts';
 import { startService } from '../support/service.ts';
@@ -34,7 +39,11 @@ function folderOf(t: TestContext, bundle: string = example): string {
 }
 
 /** Checks a bundle with the program of the page and returns its output. */
-async function check(t: TestContext, bundle: SmallBundle, vkey: string = exampleKey.vkey): Promise<string> {
+async function check(
+  t: TestContext,
+  bundle: SmallBundle | SaltedBundle,
+  vkey: string = exampleKey.vkey,
+): Promise<string> {
   const cwd = folderOf(t, JSON.stringify(bundle));
   const words = ['check.py', 'bundle.json', vkey];
   const run = promisify(execFile)('python3', words, { cwd });
@@ -50,9 +59,9 @@ test('the openssl command proves a time stamp whose certificates have expired, a
   skip,
 }, async (t) => {
   const authority = await startTimeStampAuthority(t, { hasEnded: true });
-  const { proof } = exampleBundle(2);
+  const { proof } = exampleSalted();
   const token = await tokenOver(checkpointTextOf(proof), authority);
-  const cwd = folderOf(t, JSON.stringify({ ...exampleBundle(2), timeStamp: { proof, token } }));
+  const cwd = folderOf(t, JSON.stringify({ ...exampleSalted(), timeStamp: { proof, token } }));
   copyFileSync(authority.caFile, join(cwd, 'authorities.pem'));
   const run = (commands: string) => promisify(execFile)('sh', ['-euc', commands], { cwd });
   const { stdout, stderr } = await run(byOpenssl);
@@ -71,50 +80,74 @@ test('the steps print the output on the page', { skip }, async (t) => {
   assert.equal(stdout, printed);
 });
 
-test('the program has at most sixty lines, and prints the output on the page', { skip }, async (t) => {
-  assert.ok(program.trimEnd().split('\n').length <= 60);
+test('the program has at most seventy lines, and prints the output on the page', { skip }, async (t) => {
+  assert.ok(program.trimEnd().split('\n').length <= 70);
   const { stdout } = await promisify(execFile)('sh', ['-euc', byProgram], { cwd: folderOf(t) });
   assert.match(stdout, /^PROVEN: /);
   assert.ok(document.includes(`\`${stdout.trim()}\``), stdout);
 });
 
 test('the program proves every entry of the example', { skip }, async (t) => {
-  for (const index of [0, 1, 3, 4]) {
-    assert.match(await check(t, exampleBundle(index)), new RegExp(`^PROVEN: .* is entry ${index} of 5`));
-  }
+  for (const [index, bundle] of [
+    [0, exampleBundle(0)],
+    [1, exampleBundle(1)],
+    [2, exampleSalted(2, [])],
+    [2, exampleSalted(2, ['attachments', 'author', 'price'])],
+    [3, exampleSalted(3, [])],
+    [3, exampleSalted(3)],
+    [4, exampleBundle(4)],
+  ] as const)
+    assert.match(await check(t, bundle), new RegExp(`^PROVEN: .* is entry ${index} of 5`));
 });
 
+/** Asserts that the program names the fault of each bundle. */
+async function assertFaults(
+  t: TestContext,
+  faults: readonly (readonly [bundle: SmallBundle | SaltedBundle, fault: string, vkey?: string])[],
+): Promise<void> {
+  for (const [bundle, fault, vkey] of faults)
+    assert.match(await check(t, bundle, vkey), new RegExp(`^NOT PROVEN: ${fault}`), fault);
+}
+
 test('the program names each fault', { skip }, async (t) => {
-  const good = exampleBundle(2);
+  const good = exampleBundle(1);
   const { record, leaf, proof } = good;
   const otherKey = noteKey(exampleOrigin, Buffer.alloc(32, 0x11));
-  for (const [bundle, vkey, fault] of [
-    [{ ...good, record: record.replace('Qi', 'Xu') }, exampleKey.vkey, 'the record has another hash'],
-    [{ ...good, salt: '00'.repeat(32) }, exampleKey.vkey, 'the leaf commits to another record'],
-    [{ ...good, leaf: leaf.replace('000003', '000004') }, exampleKey.vkey, 'the leaf names another record'],
+  const elsewhere = noteKey('elsewhere.example', Buffer.alloc(32, 0x11));
+  const changed = (from: string, to: string) => ({ ...good, proof: proof.replace(from, to) });
+  await assertFaults(t, [
+    [{ ...good, version: 3 }, 'this is another format'],
+    [{ ...good, record: record.replace('Zhang', 'Xu') }, 'the record has another hash'],
+    [{ ...good, salt: '00'.repeat(32) }, 'the leaf commits to another record'],
+    [{ ...good, leaf: leaf.replace('000002', '000004') }, 'the leaf names another record'],
+    [{ ...good, leaf: leaf.replace('699,', '698,') }, 'the leaf has another time than the record'],
+    [{ ...good, leaf: leaf.replace(':', ': ') }, 'this is not canonical JSON'],
+    [changed('index 1', 'index 2'), 'the leaf is not in the tree'],
+    [changed('index 1', 'index 5'), 'the leaf is beyond the end of the tree'],
+    [changed('\n5\n', '\n6\n'), 'this key did not sign the checkpoint'],
+    [good, 'this key did not sign the checkpoint', otherKey.vkey],
+    [good, 'this is the key of another log', elsewhere.vkey],
+    [good, 'this is no Ed25519 verifier key', exampleKey.vkey.replace('+1f60', '+1f61')],
+  ]);
+});
+
+test('the program names each fault of a bundle of version 2', { skip }, async (t) => {
+  const [good, whole] = [exampleSalted(), exampleSalted(2, [])];
+  const forged = { salt: '00'.repeat(16), value: 'Xu Beihong' };
+  const { author: digest = '' } = digestsOf({ author: forged });
+  const record = sortedJson({ ...JSON.parse(good.record), author: digest });
+  const disclosed = { ...good.disclosed, author: forged };
+  await assertFaults(t, [
+    [{ ...good, record }, 'the record has another author'],
+    [{ ...good, disclosed }, 'the record has another author'],
+    [{ ...good, disclosed: { ...good.disclosed, owner: forged } }, 'the record has another owner'],
+    [{ ...good, record, disclosed }, 'the leaf commits to another record'],
     [
-      { ...good, leaf: leaf.replace('700,', '699,') },
-      exampleKey.vkey,
-      'the leaf has another time than the record',
+      { ...good, record: good.record.replace('Gallery One', 'Gallery Two') },
+      'the leaf commits to another record',
     ],
-    [{ ...good, leaf: leaf.replace(':', ': ') }, exampleKey.vkey, 'this is not canonical JSON'],
-    [{ ...good, proof: proof.replace('index 2', 'index 3') }, exampleKey.vkey, 'the leaf is not in the tree'],
-    [
-      { ...good, proof: proof.replace('index 2', 'index 5') },
-      exampleKey.vkey,
-      'the leaf is beyond the end of the tree',
-    ],
-    [
-      { ...good, proof: proof.replace(/\n5\n/, '\n6\n') },
-      exampleKey.vkey,
-      'this key did not sign the checkpoint',
-    ],
-    [good, otherKey.vkey, 'this key did not sign the checkpoint'],
-    [good, noteKey('elsewhere.example', Buffer.alloc(32, 0x11)).vkey, 'this is the key of another log'],
-    [good, exampleKey.vkey.replace('+1f60', '+1f61'), 'this is no Ed25519 verifier key'],
-  ] as const) {
-    assert.match(await check(t, bundle, vkey), new RegExp(`^NOT PROVEN: ${fault}`), fault);
-  }
+    [{ ...whole, hash: 'ab'.repeat(32) }, 'the record has another hash'],
+  ]);
 });
 
 test('the program proves the bundle of a service', { skip }, async (t) => {
@@ -127,6 +160,10 @@ test('the program proves the bundle of a service', { skip }, async (t) => {
     await check(t, json, vkey),
     new RegExp(`^PROVEN: FILING ${filingNo} is entry [0-9]+ of [0-9]+ in the log artseal`),
   );
+  const { text } = await getEvidence(service, platform, filingNo, {
+    target: `/api/v1/filing/${filingNo}/evidence?disclose=author`,
+  });
+  assert.match(await check(t, JSON.parse(text), vkey), /^PROVEN: FILING /);
   assert.match(
     await check(t, { ...json, hash: '0'.repeat(64) }, vkey),
     /^NOT PROVEN: the record has another hash/,

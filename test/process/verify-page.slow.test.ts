@@ -5,7 +5,13 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { type Browser, type BrowserPage, startChromium } from '../support/chromium.ts';
-import { exampleBundle, exampleCheckpoint, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
+import {
+  exampleBundle,
+  exampleCheckpoint,
+  exampleKey,
+  exampleOrigin,
+  exampleSalted,
+} from '../support/evidence-example.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { checkpointTextOf, noteKey, witnessKey } from '../support/note-keys.ts';
@@ -23,14 +29,15 @@ function file(name: string, content: string | Uint8Array): string {
   return path;
 }
 
-const good = exampleBundle(2);
+const good = exampleBundle(1);
 const forgedLog = noteKey(exampleOrigin, Buffer.alloc(32, 0x11));
 const files = {
   good: file('good.json', JSON.stringify(good)),
+  salted: file('salted.json', JSON.stringify(exampleSalted())),
   transfer: file('transfer.json', JSON.stringify(exampleBundle(4))),
   author: file(
     'author.json',
-    JSON.stringify({ ...good, record: good.record.replace('Qi Baishi', 'Xu Beihong') }),
+    JSON.stringify({ ...good, record: good.record.replace('Zhang Daqian', 'Xu Beihong') }),
   ),
   garbage: file(
     'garbage.bin',
@@ -109,18 +116,18 @@ test('from disk: a bundle and the key that are dropped together are verified, an
   const page = await open(fromDisk);
   assert.equal(
     await verdictOn(page, files.good, files.key),
-    'Proven: the filing AS-2026-000003 is in the log registry.example/log.',
+    'Proven: the filing AS-2026-000002 is in the log registry.example/log.',
   );
   assert.equal(await marks(page), '✓✓✓✓–');
   const text = await shown(page);
   for (const words of [
-    'leaf 2 (counted from 0) of the 5 leaves of the log registry.example/log, under the number AS-2026-000003',
-    'added it at 2026-11-21 01:15:00 UTC, by its own clock',
+    'leaf 1 (counted from 0) of the 5 leaves of the log registry.example/log, under the number AS-2026-000002',
+    'added it at 2026-11-21 01:14:59 UTC, by its own clock',
     exampleKey.vkey,
     'Who made the work',
     'That everybody sees the same log',
     'neither a chain nor judicial evidence',
-    'Qi Baishi',
+    'Zhang Daqian',
     '68 x 136 cm',
     '12800000',
   ]) {
@@ -131,6 +138,19 @@ test('from disk: a bundle and the key that are dropped together are verified, an
     await verdictOn(page, files.transfer),
     /^Proven: record 2 \(TRANSFER\) of AS-2026-000003 is in/,
   );
+  assertQuiet(page, fromDisk);
+});
+
+test('the page shows what a bundle discloses, and names what it hides', { skip }, async () => {
+  const page = await open(fromDisk);
+  assert.equal(
+    await verdictOn(page, files.salted, files.key),
+    'Proven: the filing AS-2026-000003 is in the log registry.example/log.',
+  );
+  const text = await shown(page);
+  for (const words of ['Gallery One', 'Qi Baishi', 'front.jpg', 'The members that the file hides: price'])
+    assert.ok(text.includes(words), `${words} is not in ${text}`);
+  assert.match(text, /Price in minor units\s+not disclosed/);
   assertQuiet(page, fromDisk);
 });
 
@@ -163,7 +183,7 @@ test('a failure is explained, with the check that failed, and nothing is called 
       /^Not proven: .* two different trees .* Keep all of these files/,
       '✓✓✓✓✗',
     ],
-    [[files.huge], /^huge\.json is too large: it has 2000950 bytes, and the limit is 1000000\.$/, ''],
+    [[files.huge], /^huge\.json is too large: it has 2000953 bytes, and the limit is 1000000\.$/, ''],
     [[files.wrongKey], /^$/, ''],
   ] as const) {
     if (verdict.test('')) await drop(page, ...paths);
@@ -221,13 +241,13 @@ test('a result disappears when the key changes', { skip }, async () => {
 
 test('the content of a record is shown as text, whatever it looks like', { skip }, async () => {
   const page = await open(fromDisk);
-  const record = good.record.replace('Qi Baishi', '<img src=http://elsewhere.example onerror=alert(1)>');
+  const record = good.record.replace('Zhang Daqian', '<img src=http://elsewhere.example onerror=alert(1)>');
   const path = file('markup.json', JSON.stringify({ ...good, record }));
   assert.match(await verdictOn(page, path, files.key), /^Not proven/);
   assert.match(await shown(page), /<img src=http/);
-  const turned = good.record.replace('Qi Baishi', 'Qi\u202e\u200bBaishi');
+  const turned = good.record.replace('Zhang Daqian', 'Zhang\u202e\u200bDaqian');
   await verdictOn(page, file('turned.json', JSON.stringify({ ...good, record: turned })));
-  assert.ok((await shown(page)).includes('Qi\\u202e\\u200bBaishi'));
+  assert.ok((await shown(page)).includes('Zhang\\u202e\\u200bDaqian'));
   assertQuiet(page, fromDisk);
 });
 

@@ -94,7 +94,7 @@ function failed(kind: FailureKind, what: string, text: string | undefined): Outc
 /** The sentence for each check that passed. */
 const passedWords: Readonly<Record<FailureKind, string>> = {
   MALFORMED: 'the file is a complete evidence bundle without extra content.',
-  HASH_MISMATCH: 'it has the stated hash, and the leaf commits to this record, number and time.',
+  HASH_MISMATCH: 'it has the stated hash and members, and the leaf commits to this record, number and time.',
   NOT_INCLUDED: 'the hashes lead from the leaf to the root hash of the log.',
   BAD_SIGNATURE: 'your key signed the checkpoint with that root hash.',
   FORKED: 'the checkpoint that you kept is of the same log.',
@@ -133,6 +133,11 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
     ],
     notProven: [
       ...(doubt === undefined ? [] : [`Note: ${doubt}.`]),
+      ...(record.hidden.length === 0
+        ? []
+        : [
+            `The members that the file hides: ${record.hidden.join(', ')}. It proves that they cannot change.`,
+          ]),
       'Who made the work, and whether the record is true: the log keeps what was filed, and nobody checked it.',
       'That the time is right: it is the clock of the log. Only the order of the leaves is proven.',
       'That everybody sees the same log. Keep the checkpoint and have the log audited: two different logs are proof against it.',
