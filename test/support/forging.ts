@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
 import { evidenceHash } from '../../src/domain/filing.ts';
 import { filingCommitment } from '../../src/domain/filing-record.ts';
@@ -60,6 +61,15 @@ export function leafOfFiling(
   const commitment = filingCommitment(filing, row.salt);
   const { filing_no: number, filed_at_s: timeS } = row;
   return { hash, data: recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }) };
+}
+
+/** Gives each filing a record of version 1, as the first release would have filed it, and rewrites its leaf. */
+export function toVersion1(client: Sqlite.Database): void {
+  for (const row of client.prepare<[], FilingRow>('SELECT * FROM filing').all()) {
+    const old = { ...row, record_version: 1, salt: randomBytes(32) };
+    client.prepare('UPDATE filing SET record_version = 1, salt = ? WHERE id = ?').run(old.salt, row.id);
+    rewriteTree(client, row.leaf_index, leafOfFiling(client, old).data);
+  }
 }
 
 /** Replaces the data of a leaf and its own 32-byte hash, and no hash above it. */
