@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { addonAsset } from '../src/packaging/native-addon.ts';
-import { licencesFile } from '../src/packaging/packaged-files.ts';
+import { fontFile, fontPackage, fontRanges, licencesFile } from '../src/packaging/packaged-files.ts';
 import { runtimePackages, thisMachine } from '../src/packaging/pinned-runtime.ts';
 import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { licenceTexts } from './licenses.ts';
@@ -19,6 +19,8 @@ const replacements: Readonly<Record<string, string>> = {
   '/better-sqlite3/lib/binding.js': "module.exports = require('./src/packaging/native-addon.ts');",
   // The client of libpq, which is an addon: the one in JavaScript is used.
   '/pg/lib/native/index.js': '',
+  // It reads its colour profile from a file. The version for browsers has it inside.
+  '/pdfkit/js/pdfkit.node.mjs': "export { default } from './node_modules/pdfkit/js/pdfkit.browser.mjs';",
   // It speeds up module resolution, which a bundle does not need.
   '/src/packaging/module-resolution.ts': '',
 };
@@ -26,12 +28,15 @@ const replacements: Readonly<Record<string, string>> = {
 const replace: Plugin = {
   name: 'replace',
   setup: ({ onLoad }) => {
-    onLoad({ filter: /\.[jt]s$/ }, ({ path }) => {
+    onLoad({ filter: /\.m?[jt]s$/ }, ({ path }) => {
       const contents = Object.entries(replacements).find(([end]) => path.endsWith(end))?.[1];
       return contents === undefined ? undefined : { contents, resolveDir: projectFolder };
     });
   },
 };
+
+/** The modules of worker threads. */
+const threads = ['src/store/sqlite/thread', 'src/evidence/certificate/thread'];
 
 const dist = join(projectFolder, 'dist');
 const runtime = runtimePackages[thisMachine];
@@ -43,7 +48,8 @@ const executable = join(dist, 'artseal');
 rmSync(parts, { recursive: true, force: true });
 const modules = await bundle();
 const folder = join(projectFolder, 'node_modules', runtime.name);
-writeFileSync(join(parts, licencesFile), licenceTexts(modules, [folder]));
+const fonts = join(projectFolder, 'node_modules', fontPackage);
+writeFileSync(join(parts, licencesFile), licenceTexts(modules, [folder, fonts]));
 assemble(join(folder, runtime.program));
 rmSync(parts, { recursive: true });
 const sha256 = hash('sha256', readFileSync(executable));
@@ -51,11 +57,11 @@ process.stdout.write(
   `dist/artseal: ${statSync(executable).size} bytes, commit ${commit}, SHA-256 ${sha256}\n`,
 );
 
-/** Bundles the command and the store's thread into one file each. Returns the paths of all modules. */
+/** Bundles the command and the threads into one file each. Returns the paths of all modules. */
 async function bundle(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: projectFolder,
-    entryPoints: ['src/main.ts', 'src/store/sqlite/thread.ts'],
+    entryPoints: ['src/main.ts', ...threads.map((thread) => `${thread}.ts`)],
     ...{ outbase: '.', outdir: parts, bundle: true, platform: 'node', format: 'esm', target: 'node26' },
     ...{
       minifySyntax: true,
@@ -83,6 +89,15 @@ async function bundle(): Promise<readonly string[]> {
   return inputs;
 }
 
+/** The files of the font of certificates, by their names in the executable. */
+function fontAssets(): Record<string, string> {
+  const folder = join(projectFolder, 'node_modules', fontPackage);
+  const slices = globSync(fontFile('*'), { cwd: folder });
+  return Object.fromEntries(
+    [fontRanges, ...slices].map((file) => [`${fontPackage}/${file}`, join(folder, file)]),
+  );
+}
+
 /** Puts the bundle and the packaged files into a copy of the runtime. */
 function assemble(program: string): void {
   const config = {
@@ -97,7 +112,8 @@ function assemble(program: string): void {
     execArgvExtension: 'none',
     assets: {
       [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${thisMachine}.node`),
-      'src/store/sqlite/thread.js': 'src/store/sqlite/thread.js',
+      ...Object.fromEntries(threads.map((thread) => [`${thread}.js`, `${thread}.js`])),
+      ...fontAssets(),
       [licencesFile]: licencesFile,
       ...Object.fromEntries(packagedFiles.map((path) => [path, join(projectFolder, path)])),
     },

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { jsonType } from '../src/http/rest/http-message.ts';
 import { buildFolder, generate } from './client-generator.ts';
 import { type Part, readOpenApi } from './openapi.ts';
 
@@ -43,13 +44,17 @@ function simplify(key: string, value: Part): unknown {
     return value.split('\n\n')[0]?.replaceAll(/\s+/g, ' ').trim();
   if (key === 'parameters' && Array.isArray(value))
     return value.filter(({ $ref = '' }) => !handwritten.includes($ref.split('/').at(-1)));
-  if (['get', 'post', 'patch', 'delete'].includes(key))
+  if (['get', 'post', 'patch', 'delete'].includes(key)) {
+    // A kit has no operation that returns a file.
+    if (value.responses[200].content[jsonType] === undefined) return undefined;
     return {
       ...value,
       responses: { 200: value.responses[200] },
       tags: ['Artseal'],
       'x-writes': key !== 'get',
     };
+  }
+  if (value?.contentMediaType !== undefined) return undefined;
   if (typeof value?.type !== 'string') return value;
   const dropped = [...rules, ...(value.type === 'string' ? ['format'] : [])];
   // Only enumerations with a name of their own become types.

@@ -11,10 +11,14 @@ export const run = promisify(execFile);
 
 /**
  * Writes openapi.yaml with the responses of success alone into a folder, and returns its path. For kits that throw errors
- * before generated code sees them: their operations return one type.
+ * before generated code sees them: their operations return one type. Those that return a file are left out.
  */
 export function writeSuccessDocument(folder: string): string {
   const document = readOpenApi();
+  for (const [path, operations] of Object.entries<Part>(document.paths)) {
+    const contents = Object.values<Part>(operations).map(({ responses }) => responses[200]?.content ?? {});
+    if (contents.some((content) => Object.hasOwn(content, 'application/pdf'))) delete document.paths[path];
+  }
   for (const operation of Object.values<Part>(document.paths).flatMap(Object.values<Part>)) {
     const responses = Object.entries(operation.responses).filter(([status]) => status.startsWith('2'));
     operation.responses = Object.fromEntries(responses);

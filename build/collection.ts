@@ -41,7 +41,8 @@ pm.request.headers.upsert({ key: 'X-Signature', value: crypto.HmacSHA256(message
 
 const checking = `// Checks the signature, and keeps new ids for the next requests.
 pm.test('the signature is valid', () => pm.expect(pm.response.code).not.to.equal(401));
-const answered = pm.response.json();
+const type = String(pm.response.headers.get('Content-Type'));
+const answered = type.startsWith('application/json') ? pm.response.json() : {};
 const { filingNo, escrowId, linkId } = answered;
 const { webhookId } = answered.webhook || {};
 for (const [name, value] of Object.entries({ filingNo, escrowId, linkId, webhookId }))

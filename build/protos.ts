@@ -17,7 +17,8 @@ const contents = new Map([
     (path) => [path, `proto/${path}`] as const,
   ),
   // Debian's protoc comes without the protos of google.protobuf.
-  ...['protobuf/descriptor', 'protobuf/duration', 'api/annotations', 'api/http', 'rpc/error_details']
+  ...['protobuf/any', 'protobuf/descriptor', 'protobuf/duration']
+    .concat('api/annotations', 'api/http', 'api/httpbody', 'rpc/error_details')
     .map((name) => `google/${name}.proto`)
     .map((path) => [path, `node_modules/google-proto-files/${path}`] as const),
   ['grpc/health/v1/health.proto', 'node_modules/grpc-health-check/proto/health/v1/health.proto'],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
@@ -7,6 +8,7 @@ import { type Reason, reasons } from '../src/domain/reason.ts';
 import { homePage } from '../src/http/rest/docs/site.ts';
 import { buildInfo } from '../src/packaging/build-info.ts';
 import { runHere } from './support/artseal.ts';
+import { documentText } from './support/documents.ts';
 import { openApi } from './support/openapi.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
@@ -63,6 +65,11 @@ test('the commands in documents are valid', async (t) => {
 function splitWords(line: string): string[] {
   return Array.from(line.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain = '']) => quoted ?? plain);
 }
+
+test('the document of evidence has the SHA-256 of the verifier page', () => {
+  const [, shown] = /Its SHA-256 in this version is\s+`([^`]+)`/.exec(documentText('docs/evidence.md')) ?? [];
+  assert.equal(shown, hash('sha256', documentText('docs/verify.html')));
+});
 
 test('the changelog begins with the version of the project, and each version has a date or is unreleased', () => {
   const headings = Array.from(textOf('CHANGELOG.md').matchAll(/^## (.*)$/gm), ([, heading = '']) => heading);

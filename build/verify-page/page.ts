@@ -1,5 +1,7 @@
 import { type Check, checkBundle, type Outcome } from '../../src/evidence/verifier/outcome.ts';
 import { byId, element } from './dom.ts';
+import { bundleInLink } from './link.ts';
+import { type Language, pageWords } from './words.ts';
 
 /** Largest file that the page reads, in bytes. A bundle has some thousands; a huge file would freeze the browser. */
 const fileBytesMax = 1_000_000;
@@ -12,12 +14,14 @@ interface Chosen {
 let chosen: Chosen | undefined;
 
 const form = byId('form', HTMLFormElement);
-const noBundle = 'No bundle chosen.';
 const bundleName = byId('bundle-name', HTMLElement);
 const key = byId('key', HTMLTextAreaElement);
 const pin = byId('pin', HTMLTextAreaElement);
 const verdict = byId('verdict', HTMLElement);
 const result = byId('result', HTMLElement);
+const languageButton = byId('language', HTMLButtonElement);
+let language: Language = navigator.language.startsWith('zh') ? 'zh' : 'en';
+const words = () => pageWords[language];
 
 // A copy on disk has no service to lead back to.
 byId('service', HTMLElement).hidden = location.protocol === 'file:';
@@ -26,6 +30,16 @@ onFile('key-file', takeKey);
 onFile('pin-file', takePin);
 // Never show a result beside inputs that it was not computed from.
 for (const input of [key, pin]) input.addEventListener('input', clear);
+speak();
+languageButton.addEventListener('click', () => {
+  language = language === 'zh' ? 'en' : 'zh';
+  const isShown = !result.hidden;
+  speak();
+  if (isShown) show();
+  else clear();
+});
+void takeLink();
+addEventListener('hashchange', () => void takeLink());
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   show();
@@ -41,6 +55,30 @@ document.addEventListener('drop', (event) => {
   void take(files, takeAny);
 });
 
+/** Shows the page in the language. */
+function speak(): void {
+  document.documentElement.lang = language;
+  languageButton.lang = language === 'zh' ? 'en' : 'zh';
+  languageButton.textContent = language === 'zh' ? 'English' : '中文';
+  bundleName.textContent =
+    chosen === undefined ? words().noBundle : words().chosen(chosen.name, chosen.bytes.length);
+}
+
+/** Checks the bundle in the address, if there is one: that of a QR code. */
+async function takeLink(): Promise<void> {
+  if (location.hash === '') return;
+  try {
+    const linked = await bundleInLink(location.hash, fileBytesMax);
+    if (linked === undefined) return;
+    takeBundle({ name: words().code, bytes: linked.bytes });
+    key.value = linked.key;
+    byId('from-code', HTMLElement).hidden = false;
+    show();
+  } catch {
+    complain(words().brokenCode);
+  }
+}
+
 /** Handles a file and its content. */
 type Taker = (file: Chosen) => void;
 
@@ -52,7 +90,7 @@ async function take(files: readonly File[], taker: Taker): Promise<void> {
   } catch (error) {
     // Do not check the bundle that was chosen before.
     chosen = undefined;
-    bundleName.textContent = noBundle;
+    bundleName.textContent = words().noBundle;
     complain(error instanceof Error ? error.message : String(error));
     return;
   }
@@ -62,7 +100,7 @@ async function take(files: readonly File[], taker: Taker): Promise<void> {
 async function read(file: File): Promise<Chosen> {
   const { name, size } = file;
   if (size > fileBytesMax) {
-    throw new Error(`${name} is too large: it has ${size} bytes, and the limit is ${fileBytesMax}.`);
+    throw new Error(words().tooLarge(name, size, fileBytesMax));
   }
   return { name, bytes: new Uint8Array(await file.arrayBuffer()) };
 }
@@ -79,7 +117,8 @@ function onFile(id: string, taker: Taker): void {
 
 function takeBundle(file: Chosen): void {
   chosen = file;
-  bundleName.textContent = `Chosen: ${file.name}, ${file.bytes.length} bytes.`;
+  byId('from-code', HTMLElement).hidden = true;
+  bundleName.textContent = words().chosen(file.name, file.bytes.length);
 }
 
 function takeKey({ bytes }: Chosen): void {
@@ -103,10 +142,9 @@ const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 /** Checks the chosen bundle, or says which input is missing. */
 function show(): void {
   clear();
-  if (chosen === undefined) complain('Choose the bundle first.');
-  else if (key.value.trim() === '')
-    complain('The verifier key is missing. Paste it, or choose a file with it.');
-  else showOutcome(checkBundle(chosen.bytes, key.value, pin.value));
+  if (chosen === undefined) complain(words().bundleMissing);
+  else if (key.value.trim() === '') complain(words().keyMissing);
+  else showOutcome(checkBundle(chosen.bytes, key.value, pin.value, language));
 }
 
 function showOutcome(outcome: Outcome): void {
@@ -130,29 +168,27 @@ function complain(words: string): void {
 
 function rendered({ isProven, proven, notProven, checks, record, fields }: Outcome): HTMLElement[] {
   return [
-    ...(isProven ? [element('h2', 'What is proven'), list(proven)] : []),
-    ...(checks.length === 0 ? [] : [element('h2', 'The checks'), checkList(checks)]),
-    ...(isProven ? [element('h2', 'What is not proven'), list(notProven)] : []),
+    ...(isProven ? [element('h2', words().isProven), list(proven)] : []),
+    ...(checks.length === 0 ? [] : [element('h2', words().checks), checkList(checks)]),
+    ...(isProven ? [element('h2', words().isNotProven), list(notProven)] : []),
     ...(fields.length === 0
       ? []
       : [
-          element('h2', isProven ? 'The record' : 'Content of the file: none of it is proven'),
+          element('h2', isProven ? words().record : words().unproven),
           element('dl', ...fields.flatMap(([name, value]) => [element('dt', name), element('dd', value)])),
         ]),
     ...(record === undefined
       ? []
-      : [element('details', element('summary', 'The exact record that was hashed'), element('pre', record))]),
+      : [element('details', element('summary', words().exactRecord), element('pre', record))]),
   ];
 }
 
 const list = (sentences: readonly string[]): HTMLElement =>
   element('ul', ...sentences.map((sentence) => element('li', sentence)));
 
-const marks = { passed: '\u2713 passed', failed: '\u2717 failed', open: '\u2013 not checked' } as const;
-
 function checkList(checks: readonly Check[]): HTMLElement {
-  const items = checks.map(({ state, name, words }) => {
-    const item = element('li', element('b', marks[state]), ` \u00b7 ${name}: ${words}`);
+  const items = checks.map(({ state, name, words: why }) => {
+    const item = element('li', element('b', words().marks[state]), ` \u00b7 ${name}: ${why}`);
     item.className = { passed: 'good', failed: 'bad', open: '' }[state];
     return item;
   });

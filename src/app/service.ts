@@ -23,6 +23,7 @@ import { sendingLimits } from '../events/webhooks/limits.ts';
 import { createOutgoing } from '../events/webhooks/outgoing.ts';
 import { Sender } from '../events/webhooks/sender.ts';
 import { checkTarget, createAddressPolicy } from '../events/webhooks/target.ts';
+import { createCertificates } from '../evidence/certificate/certificates.ts';
 import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication, Signer } from '../evidence/log/signer.ts';
 import { createOpenReads, createPublicLog } from '../evidence/log/tiles.ts';
@@ -104,6 +105,7 @@ export function createService(parts: ServiceParts) {
   const dependencies: ServiceDependencies = {
     ...{ ...parts, now, timestamp, paging, reconciler, linkTokens, linkPath, feed, polls, idKey },
     ...{ attempt, recentRequests, bundles: createBundles(publication) },
+    certificates: createCertificates({ ...parts, verifierKeys: publication.verifierKeys }),
     executeApart: execute,
     nowS: () => Math.floor(clock.nowMs() / 1_000),
     businessNowS: () => Math.floor(businessClock.nowMs() / 1_000),

@@ -38,6 +38,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     retention: async () => (await import('./retention.ts')).retention,
   },
   'Prove and verify': {
+    certificate: async () => (await import('./evidence.ts')).certificate,
     evidence: async () => (await import('./evidence.ts')).evidence,
     verify: async () => (await import('./verify.ts')).verify,
     log: async () => (await import('./log-audit.ts')).log,

@@ -1,11 +1,13 @@
+import { resolve } from 'node:path';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
-import type { EvidenceLink } from '../../gen/artseal/v1/evidence_pb.ts';
+import { type EvidenceLink, EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
 import { MaintenanceService } from '../../gen/artseal/v1/maintenance_pb.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
 import { createCheckpointFile, madeUpOrigin } from '../evidence/log/publication.ts';
+import { replaceFile } from '../lib/replace-file.ts';
 import { openRegistry } from '../operations/registry.ts';
-import { type Action, type CommandGroup, exitCodes, readDuration } from './command.ts';
+import { type Action, type Command, type CommandGroup, exitCodes, readDuration } from './command.ts';
 import { localActor } from './connection.ts';
 import { type CallSession, calls, present, warnOfUnknown } from './session.ts';
 
@@ -147,11 +149,34 @@ const revokeLink: Action = {
 };
 
 function showLink(link: EvidenceLink, filingNo: string, session: CallSession): void {
-  const { linkId, sequence, createdAt, expiresAt, revokedAt = null } = link;
+  const { linkId, sequence, createdAt, expiresAt, revokedAt = null, disclose } = link;
   const end = revokedAt === null ? `expires ${expiresAt}` : `revoked ${revokedAt}`;
-  const line = [linkId, `${filingNo}/${sequence}`, `created ${createdAt}`, end].join('  ');
-  session.show({ linkId, filingNo, sequence, createdAt, expiresAt, revokedAt }, line);
+  const shown = disclose === undefined ? [] : [`discloses ${disclose}`];
+  const line = [linkId, `${filingNo}/${sequence}`, `created ${createdAt}`, end, ...shown].join('  ');
+  session.show({ linkId, filingNo, sequence, createdAt, expiresAt, revokedAt, disclose }, line);
 }
+
+/** `artseal certificate` */
+export const certificate: Command = {
+  usage: 'certificate FILING_NO [--disclose LIST] [--out FILE] [--json]',
+  summary: 'write the certificate of a filing',
+  details: [
+    'Writes one page of PDF with the record, its place in the evidence log and a QR code. The evidence bundle is attached to it.',
+    'The file is FILING_NO.pdf in the current folder, or --out. It is replaced if it exists.',
+    '--disclose shows only the members in LIST, such as author,era,size: all others, such as the price, are hidden.',
+    'It needs a running server, which has signed the evidence log.',
+  ],
+  ...calls(async ({ client, words, show }) => {
+    const filingNo = words.required('FILING_NO');
+    const disclose = words.text('disclose');
+    const request = { filingNo, ...(disclose !== undefined && { disclose }) };
+    const { certificate } = await client(EvidenceService).getCertificate(request);
+    const { data } = present(certificate);
+    const out = resolve(words.text('out') ?? `${filingNo}.pdf`);
+    await replaceFile(out, data);
+    show({ file: out, bytes: data.length }, `${out}: ${data.length} bytes`);
+  }),
+};
 
 /** `artseal evidence` */
 export const evidence: CommandGroup = {

@@ -1,5 +1,6 @@
 import {
   bundleLengthMax,
+  bundleTextOf,
   type Checkpoint,
   checkContinued,
   doubtOf,
@@ -11,7 +12,6 @@ import {
   prove,
   readBundle,
   readCheckpoint,
-  readUtf8,
   type Trust,
   VerificationFailure,
   type VerifierKey,
@@ -43,7 +43,7 @@ export const verify: Command = {
     '[--tsa-ca FILE] [--json]',
   summary: 'verify evidence without trusting its source',
   details: [
-    'BUNDLE is the file, or - for standard input. No data folder, settings or network are used.',
+    'BUNDLE is the file, a certificate (PDF) with it, or - for standard input. No data folder, settings or network are used.',
     '--key is a verifier key of the log, from another source than the bundle. Repeat --key for several, or give one per line.',
     '--log is the address of the log, or a folder with a copy of its files. Its newest checkpoint has to continue the tree of the',
     'bundle. This finds a log that shows different trees to different people, or removed an entry.',
@@ -74,7 +74,7 @@ export const verify: Command = {
 export async function proveFile(file: string, trust: Trust): Promise<Proven> {
   const tooLong = malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
   const bytes = await readBounded(file, bundleBytesMax, tooLong);
-  return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);
+  return prove(readBundle(bundleTextOf(bytes)), trust);
 }
 
 /** The comparison with the log and the pin. */

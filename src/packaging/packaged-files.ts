@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { getAsset, isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -7,6 +8,27 @@ import { shareNativeAddon } from './native-addon.ts';
 /** Reads a packaged file by its path from the root of the project, such as `openapi.yaml`. */
 export function readPackaged(path: string): Buffer {
   return isSea() ? Buffer.from(getAsset(path)) : readFileSync(join(import.meta.dirname, '..', '..', path));
+}
+
+/** The package of the font of certificates. */
+export const fontPackage = '@fontsource/noto-sans-sc';
+
+/** The file of a slice of the font of certificates. */
+export const fontFile = (slice: string): string => `files/noto-sans-sc-${slice}-400-normal.woff`;
+
+/** The file that says which characters each slice has. */
+export const fontRanges = 'unicode.json';
+
+/** Reads a slice of the font of certificates. */
+export const readFont = (slice: string): Buffer => readFromFont(fontFile(slice));
+
+/** Reads which characters each slice has: names of slices and unicode-range of CSS. */
+export const readFontRanges = (): Readonly<Record<string, string>> =>
+  JSON.parse(String(readFromFont(fontRanges)));
+
+function readFromFont(file: string): Buffer {
+  const name = `${fontPackage}/${file}`;
+  return isSea() ? Buffer.from(getAsset(name)) : readFileSync(createRequire(import.meta.url).resolve(name));
 }
 
 /** The file of the executable with the licences of third-party software. */

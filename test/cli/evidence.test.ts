@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { artsealWith } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { commandsOver, connections, testEveryConnection } from '../support/connections.ts';
+import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** A folder that was served, with a filing and a link to its evidence. */
 async function servedFolder(t: TestContext) {
@@ -69,6 +74,28 @@ for (const connection of connections) {
   });
 }
 
+for (const connection of connections.filter((one) => one !== 'a stopped folder')) {
+  test(`over ${connection}: the certificate of a filing is written and verified`, async (t) => {
+    const artseal = await commandsOver(t, connection);
+    const service = await artseal.service();
+    const { filingNo } = (await fileArtwork(service, await service.platform())).json;
+    const [vkey = ''] = service.publication.verifierKeys();
+    const out = join(temporaryFolder(t), 'certificate.pdf');
+    const written = await artseal.json(`certificate ${filingNo} --out ${out} --disclose author,era`);
+    assert.deepEqual(written, { file: out, bytes: statSync(out).size });
+    const verified = await artsealWith({}).json(['verify', out, '--key', vkey]);
+    assert.deepEqual(
+      [verified.number, verified.record.author, verified.record.price, verified.hash],
+      [filingNo, artwork.author, undefined, undefined],
+    );
+    assert.deepEqual(verified.hidden, ['condition', 'material', 'price', 'size']);
+    const attached = await artseal.lines(`certificate ${filingNo} --out ${out}`);
+    assert.deepEqual(attached, [`${out}: ${statSync(out).size} bytes`]);
+    await artseal.errors(1, 'certificate AS-1999-000001', /^artseal: FILING_NOT_FOUND: /);
+    await artseal.errors(1, `certificate ${filingNo} --disclose all`, /--disclose must name some of author,/);
+  });
+}
+
 test('evidence fork works on the folder alone, and not beside a server', async (t) => {
   const { dataDir } = await servedFolder(t);
   const artseal = await commandsOver(t, 'a stopped folder', { dataDir });
@@ -86,4 +113,4 @@ test('evidence fork works on the folder alone, and not beside a server', async (
   await served.errors(2, 'evidence fork --url http://127.0.0.1:1', /takes no --url/);
 });
 
-testEveryConnection('evidence');
+testEveryConnection('evidence', 'certificate');

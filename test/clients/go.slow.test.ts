@@ -6,35 +6,9 @@ import { test } from 'node:test';
 import { projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { installed } from '../support/installed.ts';
+import { buildGoProgram } from '../support/go-program.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-/**
- * Builds the program of test/clients/go into a folder, without a download. `skip` is the reason if it cannot be built, else
- * false.
- */
-function buildGoProgram(folder: string): { readonly program: string; readonly skip: string | false } {
-  const program = join(folder, 'vectors');
-  const go = installed('go');
-  if (go === undefined) {
-    return {
-      program,
-      skip: 'Go is not installed: what it printed is in test/testdata/transparency-log.json',
-    };
-  }
-  const { status, stderr } = spawnSync(go, ['build', '-o', program, '.'], {
-    cwd: join(projectFolder, 'test', 'clients', 'go'),
-    env: { ...process.env, GOPROXY: 'off', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' },
-    encoding: 'utf8',
-  });
-  if (status === 0) return { program, skip: false };
-  if (/module lookup disabled|no required module|toolchain/.test(stderr)) {
-    const hint = 'golang.org/x/mod is not in the module cache of Go (go -C test/clients/go mod download)';
-    return { program, skip: `${hint}: ${stderr.trim()}` };
-  }
-  throw new Error(stderr);
-}
 
 /** The output of the program for a claim, as its `claim` has it: `good` or the fault, and its exit code. */
 function checkByGo(program: string, claim: object): [said: string, code: number | null] {
@@ -45,7 +19,7 @@ function checkByGo(program: string, claim: object): [said: string, code: number 
   return [stdout.trim(), status];
 }
 
-const { program, skip } = buildGoProgram(temporaryFolder(fileScope));
+const { program, skip } = buildGoProgram(temporaryFolder(fileScope), '.');
 
 test('golang.org/x/mod/sumdb/{tlog,note} print the vectors that are committed', { skip }, () => {
   const { stdout } = spawnSync(program, { encoding: 'utf8' });

@@ -36,6 +36,7 @@ describe('without any setting', () => {
       environment: 'sandbox',
       publicAddress: { host: '127.0.0.1', port: 8080 },
       publicTls: undefined,
+      publicUrl: 'http://127.0.0.1:8080',
       internalAddress: { host: '127.0.0.1', port: 8081 },
       internalTls: undefined,
       trustedProxies: [],
@@ -112,7 +113,10 @@ describe('a valid value is accepted', () => {
   for (const [variable, value, expected] of taken) {
     test(`${variable}=${value}`, () => {
       const config = settingsOf({ [variable]: value });
-      const rest = expected.dataDir === undefined ? {} : { masterKeys: config.masterKeys };
+      const rest = {
+        ...(expected.dataDir !== undefined && { masterKeys: config.masterKeys }),
+        ...(expected.publicAddress !== undefined && { publicUrl: `http://${value}` }),
+      };
       assert.deepEqual(config, { ...settingsOf({}), ...expected, ...rest });
     });
   }

@@ -148,7 +148,7 @@ test('the page shows what a bundle discloses, and names what it hides', { skip }
     'Proven: the filing AS-2026-000003 is in the log registry.example/log.',
   );
   const text = await shown(page);
-  for (const words of ['Gallery One', 'Qi Baishi', 'front.jpg', 'The members that the file hides: price'])
+  for (const words of ['Gallery One', 'Qi Baishi', 'front.jpg', 'The members that the file hides: Price in minor units'])
     assert.ok(text.includes(words), `${words} is not in ${text}`);
   assert.match(text, /Price in minor units\s+not disclosed/);
   assertQuiet(page, fromDisk);
@@ -160,7 +160,7 @@ test('files can be chosen in the dialog, and the key can be typed', { skip }, as
   await page.until('document.getElementById("bundle-name").textContent.startsWith("Chosen: good.json, ")');
   await page.value('document.getElementById("key").focus()');
   await page.send('Input.insertText', { text: exampleKey.vkey });
-  await page.value('document.querySelector("button").focus()');
+  await page.value('document.querySelector("[type=submit]").focus()');
   for (const type of ['rawKeyDown', 'char', 'keyUp']) {
     await page.send('Input.dispatchKeyEvent', { type, key: 'Enter', windowsVirtualKeyCode: 13, text: '\r' });
   }
@@ -176,7 +176,7 @@ test('a failure is explained, with the check that failed, and nothing is called 
   const page = await open(fromDisk);
   for (const [paths, verdict, expected] of [
     [[files.author, files.key], /^Not proven: the record does not have the hash of the bundle\.$/, '✓✗–––'],
-    [[files.garbage], /^Not proven: the file is not UTF-8 text\.$/, '✗––––'],
+    [[files.garbage], /^Not proven: the bundle is not UTF-8 text\.$/, '✗––––'],
     [[files.good, files.wrongKey], /^Not proven: no given key signed the checkpoint; /, '✓✓✓✗–'],
     [
       [files.good, files.key, files.forkedPin],

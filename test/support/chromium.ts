@@ -38,7 +38,10 @@ const timeoutMs = 60_000;
  * Starts Debian's Chromium with a profile of its own, and speaks the DevTools protocol with it over a pipe. It ends with
  * the test, and with this process in any case, since it reads the end of the pipe.
  */
-export async function startChromium(t: Pick<TestContext, 'after'>): Promise<Browser> {
+export async function startChromium(
+  t: Pick<TestContext, 'after'>,
+  ...flags: readonly string[]
+): Promise<Browser> {
   const child = spawn(
     installed('chromium') ?? 'chromium',
     [
@@ -46,6 +49,7 @@ export async function startChromium(t: Pick<TestContext, 'after'>): Promise<Brow
       // Its sandbox refuses root, as which the tests may run; what it opens here is the project's own.
       ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
       ...['--no-first-run', '--disable-background-networking', '--disable-component-update'],
+      ...flags,
       'about:blank',
     ],
     { stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] },

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { parse } from 'yaml';
+import { jsonType } from '../../src/http/rest/http-message.ts';
 
 /** The OpenAPI document, as far as tests look into it; every reference is replaced by what it refers to. */
 export interface OpenApi {
@@ -154,7 +155,7 @@ function bodyMisfits(content: Content, { headers, json, text }: LiveAnswer): str
   const type = String(headers['content-type']);
   const body = content[type];
   if (body === undefined) return [`Content-Type ${type} does not occur`];
-  return misfits(closedOnce(body.schema), type.startsWith('text/') ? text : json);
+  return misfits(closedOnce(body.schema), type === jsonType ? json : text);
 }
 
 const closedSchemas = new WeakMap<Schema, Schema>();

@@ -6,13 +6,15 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_artseal_v1_options } from "./options_pb.ts";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
+import type { HttpBody } from "../../google/api/httpbody_pb.ts";
+import { file_google_api_httpbody } from "../../google/api/httpbody_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file artseal/v1/evidence.proto.
  */
 export const file_artseal_v1_evidence: GenFile = /*@__PURE__*/
-  fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxItkGCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSEQoEaGFzaBgEIAEoCUgAiAEBEhEKBHNhbHQYBSABKAlIAYgBARIMCgRsZWFmGAYgASgJEg0KBXByb29mGAcgASgJEjgKCnRpbWVfc3RhbXAYCCABKAsyJC5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLlRpbWVTdGFtcBI8CglkaXNjbG9zZWQYCSABKAsyJC5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLkRpc2Nsb3NlZEgCiAEBGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCRolCgZNZW1iZXISDAoEc2FsdBgBIAEoCRINCgV2YWx1ZRgCIAEoCRroAwoJRGlzY2xvc2VkEjsKC2F0dGFjaG1lbnRzGAEgASgLMiEuYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZS5NZW1iZXJIAIgBARI2CgZhdXRob3IYAiABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgBiAEBEjkKCWNvbmRpdGlvbhgDIAEoCzIhLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuTWVtYmVySAKIAQESMwoDZXJhGAQgASgLMiEuYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZS5NZW1iZXJIA4gBARI4CghtYXRlcmlhbBgFIAEoCzIhLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuTWVtYmVySASIAQESNQoFcHJpY2UYBiABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgFiAEBEjQKBHNpemUYByABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgGiAEBQg4KDF9hdHRhY2htZW50c0IJCgdfYXV0aG9yQgwKCl9jb25kaXRpb25CBgoEX2VyYUILCglfbWF0ZXJpYWxCCAoGX3ByaWNlQgcKBV9zaXplQgcKBV9oYXNoQgcKBV9zYWx0QgwKCl9kaXNjbG9zZWQibwoSR2V0RXZpZGVuY2VSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIVCghzZXF1ZW5jZRgCIAEoBUgAiAEBEhUKCGRpc2Nsb3NlGAMgASgJSAGIAQFCCwoJX3NlcXVlbmNlQgsKCV9kaXNjbG9zZSJBChNHZXRFdmlkZW5jZVJlc3BvbnNlEioKBmJ1bmRsZRgBIAEoCzIaLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUirgEKGUNyZWF0ZUV2aWRlbmNlTGlua1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhUKCHNlcXVlbmNlGAIgASgFSACIAQESHwoSZXhwaXJlc19pbl9zZWNvbmRzGAMgASgFSAGIAQESFQoIZGlzY2xvc2UYBCABKAlIAogBAUILCglfc2VxdWVuY2VCFQoTX2V4cGlyZXNfaW5fc2Vjb25kc0ILCglfZGlzY2xvc2UiTwoaQ3JlYXRlRXZpZGVuY2VMaW5rUmVzcG9uc2USDAoEcGF0aBgBIAEoCRISCgpleHBpcmVzX2F0GAIgASgJEg8KB2xpbmtfaWQYAyABKAkipQEKDEV2aWRlbmNlTGluaxIPCgdsaW5rX2lkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgFEhIKCmNyZWF0ZWRfYXQYAyABKAkSEgoKZXhwaXJlc19hdBgEIAEoCRIXCgpyZXZva2VkX2F0GAUgASgJSACIAQESFQoIZGlzY2xvc2UYBiABKAlIAYgBAUINCgtfcmV2b2tlZF9hdEILCglfZGlzY2xvc2UiWgoYTGlzdEV2aWRlbmNlTGlua3NSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSGAoKcGFnZV90b2tlbhgDIAEoCUIEkLUYASJdChlMaXN0RXZpZGVuY2VMaW5rc1Jlc3BvbnNlEicKBWxpbmtzGAEgAygLMhguYXJ0c2VhbC52MS5FdmlkZW5jZUxpbmsSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIj8KGVJldm9rZUV2aWRlbmNlTGlua1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEg8KB2xpbmtfaWQYAiABKAkiHAoaUmV2b2tlRXZpZGVuY2VMaW5rUmVzcG9uc2Uy8gQKD0V2aWRlbmNlU2VydmljZRKGAQoLR2V0RXZpZGVuY2USHi5hcnRzZWFsLnYxLkdldEV2aWRlbmNlUmVxdWVzdBofLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXNwb25zZSI2kAIBgtPkkwItYgZidW5kbGUSIy9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlEpkBChJDcmVhdGVFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjSC0+STAi46ASoiKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzEpYBChFMaXN0RXZpZGVuY2VMaW5rcxIkLmFydHNlYWwudjEuTGlzdEV2aWRlbmNlTGlua3NSZXF1ZXN0GiUuYXJ0c2VhbC52MS5MaXN0RXZpZGVuY2VMaW5rc1Jlc3BvbnNlIjSQAgGC0+STAisSKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzEqABChJSZXZva2VFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLlJldm9rZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLlJldm9rZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjuC0+STAjUqMy9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzL3tsaW5rX2lkfUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw", [file_artseal_v1_options, file_google_api_annotations]);
+  fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxItkGCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSEQoEaGFzaBgEIAEoCUgAiAEBEhEKBHNhbHQYBSABKAlIAYgBARIMCgRsZWFmGAYgASgJEg0KBXByb29mGAcgASgJEjgKCnRpbWVfc3RhbXAYCCABKAsyJC5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLlRpbWVTdGFtcBI8CglkaXNjbG9zZWQYCSABKAsyJC5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLkRpc2Nsb3NlZEgCiAEBGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCRolCgZNZW1iZXISDAoEc2FsdBgBIAEoCRINCgV2YWx1ZRgCIAEoCRroAwoJRGlzY2xvc2VkEjsKC2F0dGFjaG1lbnRzGAEgASgLMiEuYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZS5NZW1iZXJIAIgBARI2CgZhdXRob3IYAiABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgBiAEBEjkKCWNvbmRpdGlvbhgDIAEoCzIhLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuTWVtYmVySAKIAQESMwoDZXJhGAQgASgLMiEuYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZS5NZW1iZXJIA4gBARI4CghtYXRlcmlhbBgFIAEoCzIhLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuTWVtYmVySASIAQESNQoFcHJpY2UYBiABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgFiAEBEjQKBHNpemUYByABKAsyIS5hcnRzZWFsLnYxLkV2aWRlbmNlQnVuZGxlLk1lbWJlckgGiAEBQg4KDF9hdHRhY2htZW50c0IJCgdfYXV0aG9yQgwKCl9jb25kaXRpb25CBgoEX2VyYUILCglfbWF0ZXJpYWxCCAoGX3ByaWNlQgcKBV9zaXplQgcKBV9oYXNoQgcKBV9zYWx0QgwKCl9kaXNjbG9zZWQibwoSR2V0RXZpZGVuY2VSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIVCghzZXF1ZW5jZRgCIAEoBUgAiAEBEhUKCGRpc2Nsb3NlGAMgASgJSAGIAQFCCwoJX3NlcXVlbmNlQgsKCV9kaXNjbG9zZSJBChNHZXRFdmlkZW5jZVJlc3BvbnNlEioKBmJ1bmRsZRgBIAEoCzIaLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUiTgoVR2V0Q2VydGlmaWNhdGVSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIVCghkaXNjbG9zZRgCIAEoCUgAiAEBQgsKCV9kaXNjbG9zZSJDChZHZXRDZXJ0aWZpY2F0ZVJlc3BvbnNlEikKC2NlcnRpZmljYXRlGAEgASgLMhQuZ29vZ2xlLmFwaS5IdHRwQm9keSKuAQoZQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSFQoIc2VxdWVuY2UYAiABKAVIAIgBARIfChJleHBpcmVzX2luX3NlY29uZHMYAyABKAVIAYgBARIVCghkaXNjbG9zZRgEIAEoCUgCiAEBQgsKCV9zZXF1ZW5jZUIVChNfZXhwaXJlc19pbl9zZWNvbmRzQgsKCV9kaXNjbG9zZSJPChpDcmVhdGVFdmlkZW5jZUxpbmtSZXNwb25zZRIMCgRwYXRoGAEgASgJEhIKCmV4cGlyZXNfYXQYAiABKAkSDwoHbGlua19pZBgDIAEoCSKlAQoMRXZpZGVuY2VMaW5rEg8KB2xpbmtfaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAUSEgoKY3JlYXRlZF9hdBgDIAEoCRISCgpleHBpcmVzX2F0GAQgASgJEhcKCnJldm9rZWRfYXQYBSABKAlIAIgBARIVCghkaXNjbG9zZRgGIAEoCUgBiAEBQg0KC19yZXZva2VkX2F0QgsKCV9kaXNjbG9zZSJaChhMaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRIYCgpwYWdlX3Rva2VuGAMgASgJQgSQtRgBIl0KGUxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2USJwoFbGlua3MYASADKAsyGC5hcnRzZWFsLnYxLkV2aWRlbmNlTGluaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPwoZUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSDwoHbGlua19pZBgCIAEoCSIcChpSZXZva2VFdmlkZW5jZUxpbmtSZXNwb25zZTKMBgoPRXZpZGVuY2VTZXJ2aWNlEoYBCgtHZXRFdmlkZW5jZRIeLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5HZXRFdmlkZW5jZVJlc3BvbnNlIjaQAgGC0+STAi1iBmJ1bmRsZRIjL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2USlwEKDkdldENlcnRpZmljYXRlEiEuYXJ0c2VhbC52MS5HZXRDZXJ0aWZpY2F0ZVJlcXVlc3QaIi5hcnRzZWFsLnYxLkdldENlcnRpZmljYXRlUmVzcG9uc2UiPpACAYLT5JMCNWILY2VydGlmaWNhdGUSJi9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2NlcnRpZmljYXRlEpkBChJDcmVhdGVFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjSC0+STAi46ASoiKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzEpYBChFMaXN0RXZpZGVuY2VMaW5rcxIkLmFydHNlYWwudjEuTGlzdEV2aWRlbmNlTGlua3NSZXF1ZXN0GiUuYXJ0c2VhbC52MS5MaXN0RXZpZGVuY2VMaW5rc1Jlc3BvbnNlIjSQAgGC0+STAisSKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzEqABChJSZXZva2VFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLlJldm9rZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLlJldm9rZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjuC0+STAjUqMy9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzL3tsaW5rX2lkfUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw", [file_artseal_v1_options, file_google_api_annotations, file_google_api_httpbody]);
 
 /**
  * Proof that a record is in the evidence log. Kept byte for byte, it can be checked without the service.
@@ -248,6 +250,49 @@ export const GetEvidenceResponseSchema: GenMessage<GetEvidenceResponse> = /*@__P
   messageDesc(file_artseal_v1_evidence, 2);
 
 /**
+ * @generated from message artseal.v1.GetCertificateRequest
+ */
+export type GetCertificateRequest = Message<"artseal.v1.GetCertificateRequest"> & {
+  /**
+   * @generated from field: string filing_no = 1;
+   */
+  filingNo: string;
+
+  /**
+   * The members to disclose; see GetEvidenceRequest.
+   *
+   * @generated from field: optional string disclose = 2;
+   */
+  disclose?: string | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.GetCertificateRequest.
+ * Use `create(GetCertificateRequestSchema)` to create a new message.
+ */
+export const GetCertificateRequestSchema: GenMessage<GetCertificateRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 3);
+
+/**
+ * @generated from message artseal.v1.GetCertificateResponse
+ */
+export type GetCertificateResponse = Message<"artseal.v1.GetCertificateResponse"> & {
+  /**
+   * The PDF file.
+   *
+   * @generated from field: google.api.HttpBody certificate = 1;
+   */
+  certificate?: HttpBody | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.GetCertificateResponse.
+ * Use `create(GetCertificateResponseSchema)` to create a new message.
+ */
+export const GetCertificateResponseSchema: GenMessage<GetCertificateResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 4);
+
+/**
  * @generated from message artseal.v1.CreateEvidenceLinkRequest
  */
 export type CreateEvidenceLinkRequest = Message<"artseal.v1.CreateEvidenceLinkRequest"> & {
@@ -283,7 +328,7 @@ export type CreateEvidenceLinkRequest = Message<"artseal.v1.CreateEvidenceLinkRe
  * Use `create(CreateEvidenceLinkRequestSchema)` to create a new message.
  */
 export const CreateEvidenceLinkRequestSchema: GenMessage<CreateEvidenceLinkRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 3);
+  messageDesc(file_artseal_v1_evidence, 5);
 
 /**
  * @generated from message artseal.v1.CreateEvidenceLinkResponse
@@ -316,7 +361,7 @@ export type CreateEvidenceLinkResponse = Message<"artseal.v1.CreateEvidenceLinkR
  * Use `create(CreateEvidenceLinkResponseSchema)` to create a new message.
  */
 export const CreateEvidenceLinkResponseSchema: GenMessage<CreateEvidenceLinkResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 4);
+  messageDesc(file_artseal_v1_evidence, 6);
 
 /**
  * A link to evidence, without its token.
@@ -370,7 +415,7 @@ export type EvidenceLink = Message<"artseal.v1.EvidenceLink"> & {
  * Use `create(EvidenceLinkSchema)` to create a new message.
  */
 export const EvidenceLinkSchema: GenMessage<EvidenceLink> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 5);
+  messageDesc(file_artseal_v1_evidence, 7);
 
 /**
  * @generated from message artseal.v1.ListEvidenceLinksRequest
@@ -401,7 +446,7 @@ export type ListEvidenceLinksRequest = Message<"artseal.v1.ListEvidenceLinksRequ
  * Use `create(ListEvidenceLinksRequestSchema)` to create a new message.
  */
 export const ListEvidenceLinksRequestSchema: GenMessage<ListEvidenceLinksRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 6);
+  messageDesc(file_artseal_v1_evidence, 8);
 
 /**
  * @generated from message artseal.v1.ListEvidenceLinksResponse
@@ -425,7 +470,7 @@ export type ListEvidenceLinksResponse = Message<"artseal.v1.ListEvidenceLinksRes
  * Use `create(ListEvidenceLinksResponseSchema)` to create a new message.
  */
 export const ListEvidenceLinksResponseSchema: GenMessage<ListEvidenceLinksResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 7);
+  messageDesc(file_artseal_v1_evidence, 9);
 
 /**
  * @generated from message artseal.v1.RevokeEvidenceLinkRequest
@@ -447,7 +492,7 @@ export type RevokeEvidenceLinkRequest = Message<"artseal.v1.RevokeEvidenceLinkRe
  * Use `create(RevokeEvidenceLinkRequestSchema)` to create a new message.
  */
 export const RevokeEvidenceLinkRequestSchema: GenMessage<RevokeEvidenceLinkRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 8);
+  messageDesc(file_artseal_v1_evidence, 10);
 
 /**
  * @generated from message artseal.v1.RevokeEvidenceLinkResponse
@@ -460,7 +505,7 @@ export type RevokeEvidenceLinkResponse = Message<"artseal.v1.RevokeEvidenceLinkR
  * Use `create(RevokeEvidenceLinkResponseSchema)` to create a new message.
  */
 export const RevokeEvidenceLinkResponseSchema: GenMessage<RevokeEvidenceLinkResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_evidence, 9);
+  messageDesc(file_artseal_v1_evidence, 11);
 
 /**
  * Returns evidence of the records of a filing. Anyone can check it without calling or trusting the service.
@@ -479,6 +524,18 @@ export const EvidenceService: GenService<{
     methodKind: "unary";
     input: typeof GetEvidenceRequestSchema;
     output: typeof GetEvidenceResponseSchema;
+  },
+  /**
+   * Returns the certificate of the caller's filing: one page of PDF/A with the record, to which the evidence bundle is
+   * attached. Anyone can check it without calling or trusting the service. It waits as GetEvidence does.
+   * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
+   *
+   * @generated from rpc artseal.v1.EvidenceService.GetCertificate
+   */
+  getCertificate: {
+    methodKind: "unary";
+    input: typeof GetCertificateRequestSchema;
+    output: typeof GetCertificateResponseSchema;
   },
   /**
    * Creates a link. Anyone who has it can get the same evidence without a signature, until it expires or is revoked.

@@ -5,6 +5,7 @@ import type { Finding } from '../../domain/finding.ts';
 import type { PartyRules } from '../../domain/party.ts';
 import type { Feed, Polls } from '../../events/feed.ts';
 import type { WebhookMessage } from '../../events/webhooks/attempt.ts';
+import type { Certificates } from '../../evidence/certificate/certificates.ts';
 import type { Bundles } from '../../evidence/log/bundle.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
 import type { LinkTokens } from '../../keys/link-tokens.ts';
@@ -74,6 +75,8 @@ export interface ProcessParts {
   readonly keyRing: KeyRing;
   /** ISO 4217 code of all amounts and prices. */
   readonly currency: string;
+  /** Where others reach the public API, without a slash at its end; undefined if that is not known. */
+  readonly publicUrl: string | undefined;
   /** Whether the checkpoint file or a witness shows that the evidence log was rolled back. Filings are rejected then. */
   readonly isRolledBack: () => boolean;
   /** The rules of provider ids; undefined if parties need no registration. */
@@ -102,6 +105,7 @@ export interface ServiceDependencies extends ProcessParts {
   readonly refreshLogKeys: () => Promise<void>;
   readonly paging: Paging;
   readonly bundles: Bundles;
+  readonly certificates: Certificates;
   readonly linkTokens: LinkTokens;
   /** The path of links on the public listener, before the token. */
   readonly linkPath: string;

@@ -22,6 +22,7 @@ const sequences = { min: 1, max: 1 + transfersMax } as const;
  */
 export function createEvidenceService({
   bundles,
+  certificates,
   linkTokens,
   linkPath,
   clock,
@@ -40,6 +41,16 @@ export function createEvidenceService({
         return {
           bundle: await bundles.bundleOf(named, execute, { disclose: readDisclose(disclose), pause }),
         };
+      },
+    },
+    getCertificate: {
+      check: ({ disclose }) => checkDisclose(disclose),
+      run: async ({ filingNo, disclose }, { principal, execute, pause }) => {
+        const named = { filingNo, sequence: 1, owner: ownerScope(principal) };
+        const bundle = await bundles.bundleOf(named, execute, { disclose: readDisclose(disclose), pause });
+        const { callerId } = principal;
+        const data = await pause(() => certificates.certificateOf(bundle, callerId, clock.nowMs()));
+        return { certificate: { contentType: 'application/pdf', data } };
       },
     },
     createEvidenceLink: {

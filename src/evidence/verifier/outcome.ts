@@ -1,6 +1,8 @@
 import { logSignersOf, readCheckpoint, readVerifierKey, signatureTypes } from '../formats/checkpoint.ts';
-import { isSame, readUtf8 } from '../formats/encoding.ts';
+import { isSame } from '../formats/encoding.ts';
 import { type FailureKind, VerificationFailure } from '../formats/failure.ts';
+import { bundleTextOf } from './certificate.ts';
+import { type Language, outcomeWords } from './outcome-words.ts';
 import { readBundle } from './read-bundle.ts';
 import type { EvidenceRecord } from './record.ts';
 import { doubtOf, type Proven, type Trust, verifyBundle } from './verify.ts';
@@ -26,36 +28,38 @@ export interface Check {
   readonly words: string;
 }
 
+type Words = (typeof outcomeWords)[Language];
+
 /** Most verifier keys that the page accepts. */
 const keysMax = 100;
 
-/** The checks in order, by the failure of each. */
-const checkNames = {
-  MALFORMED: 'Form',
-  HASH_MISMATCH: 'Record',
-  NOT_INCLUDED: 'Inclusion proof',
-  BAD_SIGNATURE: 'Signature of the log',
-  FORKED: 'Consistency',
-} as const satisfies Record<FailureKind, string>;
-const order = Object.keys(checkNames) as readonly FailureKind[];
+const order = Object.keys(outcomeWords.en.checks) as readonly FailureKind[];
 
-/** Checks a bundle against keys, one a line, and a checkpoint that the user kept, or an empty text. */
-export function checkBundle(bytes: Uint8Array, keyLines: string, pinText: string): Outcome {
+/**
+ * Checks a bundle, or a certificate with it, against keys, one a line, and a checkpoint that the user kept, or an empty text.
+ */
+export function checkBundle(
+  bytes: Uint8Array,
+  keyLines: string,
+  pinText: string,
+  language: Language = 'en',
+): Outcome {
+  const words = outcomeWords[language];
   let trust: Trust;
   let text: string;
   try {
     trust = readTrust(keyLines, pinText);
   } catch (error) {
-    return unusable(error);
+    return unusable(error, words);
   }
   try {
-    text = readUtf8(bytes, 'the file');
+    text = bundleTextOf(bytes);
   } catch (error) {
-    return failed('MALFORMED', messageOf(error), undefined);
+    return failed('MALFORMED', messageOf(error), undefined, words);
   }
   const verdict = verifyBundle(text, trust);
-  if (!verdict.isProven) return failed(verdict.kind, verdict.what, text);
-  return succeeded(verdict.proven, trust, text);
+  if (!verdict.isProven) return failed(verdict.kind, verdict.what, text, words);
+  return succeeded(verdict.proven, trust, text, words);
 }
 
 /** What a bundle is checked against. Throws VerificationFailure. */
@@ -74,34 +78,26 @@ function readTrust(keyLines: string, pinText: string): Trust {
 }
 
 /** The outcome if a key or the kept checkpoint is not valid. */
-function unusable(error: unknown): Outcome {
+function unusable(error: unknown, words: Words): Outcome {
   const nothing = { checks: [], proven: [], notProven: [], fields: [], record: undefined };
-  return { ...nothing, isProven: false, verdict: `Nothing was checked: ${messageOf(error)}.` };
+  return { ...nothing, isProven: false, verdict: words.nothingChecked(messageOf(error)) };
 }
 
-function failed(kind: FailureKind, what: string, text: string | undefined): Outcome {
+function failed(kind: FailureKind, what: string, text: string | undefined, words: Words): Outcome {
   const at = order.indexOf(kind);
   const checks = order.map((name, place): Check => {
-    if (place < at) return { name: checkNames[name], state: 'passed', words: passedWords[name] };
-    if (place === at) return { name: checkNames[name], state: 'failed', words: `${what}.` };
-    return { name: checkNames[name], state: 'open', words: 'an earlier check failed.' };
+    const check = words.checks[name];
+    if (place < at) return { name: check, state: 'passed', words: words.passed[name] };
+    if (place === at) return { name: check, state: 'failed', words: words.failed(what) };
+    return { name: check, state: 'open', words: words.earlierFailed };
   });
-  const advice = kind === 'FORKED' ? ' Keep all of these files: they are proof against the log.' : '';
-  const verdict = `Not proven: ${what}.${advice}`;
-  return { isProven: false, verdict, checks, proven: [], notProven: [], ...recordOf(text) };
+  const verdict = `${words.notProvenVerdict(what)}${kind === 'FORKED' ? words.keepFiles : ''}`;
+  return { isProven: false, verdict, checks, proven: [], notProven: [], ...recordOf(text, words) };
 }
 
-/** The sentence for each check that passed. */
-const passedWords: Readonly<Record<FailureKind, string>> = {
-  MALFORMED: 'the file is a complete evidence bundle without extra content.',
-  HASH_MISMATCH: 'it has the stated hash and members, and the leaf commits to this record, number and time.',
-  NOT_INCLUDED: 'the hashes lead from the leaf to the root hash of the log.',
-  BAD_SIGNATURE: 'your key signed the checkpoint with that root hash.',
-  FORKED: 'the checkpoint that you kept is of the same log.',
-};
-
-function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
+function succeeded(proven: Proven, trust: Trust, text: string, words: Words): Outcome {
   const { record, index, timeS, checkpoint, signers, isOfPin, cosignatures, timeStamp } = proven;
+  const { size, origin } = checkpoint;
   const { pin } = trust;
   const doubt = doubtOf(proven);
   const silent = trust.keys.filter(
@@ -110,82 +106,53 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
       cosignatures.every(({ witness }) => !isSame(witness.publicKey, key.publicKey)),
   );
   const checks = order.map((kind): Check => {
-    const name = checkNames[kind];
-    if (kind !== 'FORKED' || isOfPin) return { name, state: 'passed', words: passedWords[kind] };
-    const why = pin
-      ? `the pin is of ${pin.size} leaves, this checkpoint of ${checkpoint.size}: only the log itself can prove that one continues the other`
-      : 'you gave no earlier checkpoint';
-    return { name, state: 'open', words: `${why}.` };
+    const name = words.checks[kind];
+    if (kind !== 'FORKED' || isOfPin) return { name, state: 'passed', words: words.passed[kind] };
+    return { name, state: 'open', words: pin ? words.otherSize(pin.size, size) : words.noPin };
   });
   return {
     isProven: true,
-    verdict: `Proven: ${nameOf(record)} is in the log ${checkpoint.origin}.`,
+    verdict: words.verdict(nameOf(record, words), origin),
     checks,
     proven: [
-      `Exactly the record below is leaf ${index} (counted from 0) of the ${checkpoint.size} leaves of the log ${checkpoint.origin}, under the number ${record.number}.`,
-      `The log added it at ${instant(timeS)}, by its own clock. It cannot remove, change or move it without contradicting its signature.`,
-      `Signed by the holder of this key: ${signers.map(({ vkey }) => vkey).join(', ')}.`,
-      ...(isOfPin ? ['It is the same log as that of the checkpoint that you kept.'] : []),
-      ...cosignatures.map(
-        ({ witness, timeS: seenAtS }) =>
-          `The witness ${witness.name} cosigned the log up to this checkpoint at ${instant(seenAtS)}, and saw no contradiction.`,
-      ),
+      words.isLeaf(index, size, origin, record.number),
+      words.addedAt(instant(timeS)),
+      words.signedBy(signers.map(({ vkey }) => vkey).join(', ')),
+      ...(isOfPin ? [words.isOfPin] : []),
+      ...cosignatures.map(({ witness, timeS: seenAtS }) => words.cosigned(witness.name, instant(seenAtS))),
     ],
     notProven: [
-      ...(doubt === undefined ? [] : [`Note: ${doubt}.`]),
+      ...(doubt === undefined ? [] : [words.doubt(doubt)]),
       ...(record.hidden.length === 0
         ? []
-        : [
-            `The members that the file hides: ${record.hidden.join(', ')}. It proves that they cannot change.`,
-          ]),
-      'Who made the work, and whether the record is true: the log keeps what was filed, and nobody checked it.',
-      'That the time is right: it is the clock of the log. Only the order of the leaves is proven.',
-      'That everybody sees the same log. Keep the checkpoint and have the log audited: two different logs are proof against it.',
-      ...silent.map(
-        ({ name }) => `That the witness ${name} saw the log up to this checkpoint: it did not cosign.`,
-      ),
-      'Whose key it is. That depends on where you got it.',
-      'Anything in court: this is neither a chain nor judicial evidence.',
-      ...(timeStamp === undefined
-        ? []
-        : ['The time stamp in the bundle: this page does not check it. Use artseal verify.']),
+        : [words.hides(record.hidden.map((name) => words.fields[name] ?? name).join(', '))]),
+      ...words.notProven,
+      ...silent.map(({ name }) => words.silent(name)),
+      ...words.alwaysOpen,
+      ...(timeStamp === undefined ? [] : [words.timeStamp]),
     ],
-    ...recordOf(text),
+    ...recordOf(text, words),
   };
 }
 
-function nameOf({ kind, number, sequence }: EvidenceRecord): string {
-  return kind === 'FILING' ? `the filing ${number}` : `record ${sequence} (${kind}) of ${number}`;
-}
-
-const fieldNames: Readonly<Record<string, string>> = {
-  filingNo: 'Filing number',
-  timestamp: 'Filed at',
-  caller: 'Filed by',
-  author: 'Author',
-  era: 'Era',
-  size: 'Size',
-  material: 'Material',
-  condition: 'Condition',
-  price: 'Price in minor units',
-  attachments: 'Attachments',
-  event: 'Event',
-  at: 'Date',
-  sequence: 'Record',
-};
+const nameOf = ({ kind, number, sequence }: EvidenceRecord, words: Words): string =>
+  kind === 'FILING' ? words.filing(number) : words.later(sequence, kind, number);
 
 /** The record of a bundle, if it can be read. */
-function recordOf(text: string | undefined): Pick<Outcome, 'fields' | 'record'> {
+function recordOf(
+  text: string | undefined,
+  { fields: names, notDisclosed }: Words,
+): Pick<Outcome, 'fields' | 'record'> {
   try {
     const { record, recordText } = readBundle(text ?? '');
-    const known = Object.keys(fieldNames).filter((name) => record.members.has(name));
-    const names = new Set([...known, ...record.members.keys()]);
-    const fields = Array.from(
-      names,
-      (name) => [fieldNames[name] ?? name, visible(String(record.members.get(name)))] as const,
+    const known = Object.keys(names).filter((name) => record.members.has(name));
+    const members = new Set([...known, ...record.members.keys()]);
+    const shown = Array.from(
+      members,
+      (name) => [names[name] ?? name, visible(String(record.members.get(name)))] as const,
     );
-    const hidden = record.hidden.map((name) => [fieldNames[name] ?? name, 'not disclosed'] as const);
-    return { fields: [...fields, ...hidden], record: visible(recordText) };
+    const hiddenOnes = record.hidden.map((name) => [names[name] ?? name, notDisclosed] as const);
+    return { fields: [...shown, ...hiddenOnes], record: visible(recordText) };
   } catch {
     return { fields: [], record: undefined };
   }

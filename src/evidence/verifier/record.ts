@@ -194,7 +194,7 @@ export function readSaltedRecord(
       : [];
   });
   for (const { name, value } of all) {
-    if (name === 'attachments') checkAttachments(value);
+    if (name === 'attachments') readAttachments(value);
     members.set(name, name === 'price' ? readPrice(value) : value);
   }
   const hidden = digests.filter((name) => !disclosed.has(name));
@@ -214,14 +214,22 @@ function readPrice(digits: string): number {
   throw malformed('disclosed price is not a whole number from 0 to 2^53-1 in digits');
 }
 
-/** So no two programs read different attachments from one text. */
-function checkAttachments(text: string): void {
+/** An image or document of a filing. */
+interface Attachment {
+  readonly name: string;
+  /** 64 lower-case hex digits. */
+  readonly sha256: string;
+}
+
+/** Reads the canonical JSON of attachments, so that no two programs read different ones. Throws VerificationFailure MALFORMED. */
+export function readAttachments(text: string): readonly Attachment[] {
   const what = 'disclosed attachments';
-  for (const attachment of readCanonicalList(text, what)) {
+  return readCanonicalList(text, what).map((attachment) => {
     const read = membersOf(attachment, ['name', 'sha256'], what);
-    read.text('name');
-    readHex(read.text('sha256'), 32, `sha256 of ${what}`);
-  }
+    const [name, sha256] = [read.text('name'), read.text('sha256')];
+    readHex(sha256, 32, `sha256 of ${what}`);
+    return { name, sha256 };
+  });
 }
 
 const instantForm =

@@ -8,12 +8,14 @@ import {
   type DescService,
   getOption,
   hasOption,
+  isMessage,
   type Message,
   ScalarType,
 } from '@bufbuild/protobuf';
 import { free_of_quota, may_be_empty, unit } from '../../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
+import { HttpBodySchema } from '../../../gen/google/api/httpbody_pb.ts';
 import { claimedKey } from '../../api/authentication.ts';
 import type { RequestEvent } from '../../api/call-observer.ts';
 import { writeMessage } from '../../api/message-json.ts';
@@ -84,7 +86,7 @@ function responseOf(
     event.apiError = response;
     // The body of a replay has the request id of the original call.
     http = errorResponse(response, originalRequestId ?? event.requestId);
-  } else http = jsonResponse(200, (route as Route).write(response));
+  } else http = (route as Route).write(response);
   if (isReplay) http.headers['Idempotent-Replayed'] = 'true';
   if (limits !== undefined) Object.assign(http.headers, rateLimitHeaders(limits));
   return http;
@@ -105,8 +107,8 @@ export interface Route {
   matches(target: RequestTarget): boolean;
   /** Reads the request message from a matching target and a body. Throws INVALID_JSON. */
   read(target: RequestTarget, body: Uint8Array): Reading;
-  /** The documented JSON of a response. */
-  write(response: Message): Record<string, unknown>;
+  /** The documented response to a message: its JSON, or the file that it has. */
+  write(response: Message): HttpResponse;
 }
 
 /** The routes of the annotated methods. Throws for an annotation that the public API does not support. */
@@ -206,14 +208,20 @@ const namelessRule = 'has a parameter without a name: look for a stray & or ?';
 
 /** Writes a response, or only the message in it that the annotation names as response_body. */
 function responseWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {
-  documentedFields(output);
-  if (responseBody === '') return (response) => writeMessage(output, response);
+  if (responseBody === '') {
+    documentedFields(output);
+    return (response) => jsonResponse(200, writeMessage(output, response));
+  }
   const field = output.fields.find(({ name }) => name === responseBody);
   if (field?.fieldKind !== 'message') throw new Error(`${output} has no message ${responseBody}.`);
+  const { message } = field;
+  if (message !== HttpBodySchema) documentedFields(output);
   return (response) => {
     const body = (response as unknown as Record<string, Message | undefined>)[field.localName];
     if (body === undefined) throw new Error(`${field} is not set.`);
-    return writeMessage(field.message, body);
+    return isMessage(body, HttpBodySchema)
+      ? { status: 200, headers: { 'Content-Type': body.contentType }, body: body.data }
+      : jsonResponse(200, writeMessage(message, body));
   };
 }
 

@@ -212,10 +212,10 @@ function createRecordReads(database: Database, check: Parts['check']) {
       .get();
     if (row === undefined) await check.absence(filingNo);
     if (row === undefined || (owner !== undefined && row.callerId !== owner)) return undefined;
-    const { salt, leafIndex, erasedAtS } = row;
+    const { salt, leafIndex, erasedAtS, id, callerId, filedAtS, previousId, ...recorded } = row;
     if (erasedAtS === null) await check.filing(row);
     else await check.erasure(row);
-    return { content: salt === null ? undefined : { kind: 'FILING', filing: row, salt }, leafIndex };
+    return { content: salt === null ? undefined : { kind: 'FILING', filing: recorded, salt }, leafIndex };
   }
 
   async function findTransfer(filingNo: string, sequence: number): Promise<LoggedRecord | undefined> {

@@ -9,6 +9,7 @@ import { Delivery_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
 import { createTypedTransport } from '../../../src/client/typed.ts';
 import { consoleTokens } from '../../../src/domain/token.ts';
+import { isOf, readCheckpoint, readVerifierKey } from '../../../src/evidence/formats/checkpoint.ts';
 import { createIssuance } from '../../../src/keys/issuance.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
@@ -85,6 +86,13 @@ async function createWorld(nth: number, responses: ReadonlyMap<DescMethod, Messa
       await eventually('the delivery', 60_000, async () => {
         const { deliveries } = await webhooks.listDeliveries({ webhookId, status });
         return deliveries.length > 0;
+      });
+    },
+    signed: async () => {
+      await eventually('a checkpoint by the current key', 60_000, () => {
+        const checkpoint = readCheckpoint(service.publication.current()?.note ?? '', 'the checkpoint');
+        const keys = service.publication.verifierKeys().map(readVerifierKey);
+        return keys.some((key) => checkpoint.signatures.some((line) => isOf(line, key)));
       });
     },
     linkToken: async () => {

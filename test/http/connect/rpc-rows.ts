@@ -21,6 +21,8 @@ export interface World {
   readonly nth: number;
   /** The internal system that calls. */
   readonly system: string;
+  /** Resolves when the current key has signed the evidence log: the last key was rotated for an earlier transport. */
+  signed(): Promise<void>;
   /** A filing that a checkpoint of the evidence log covers. */
   readonly coveredFiling: string;
   /** Where webhooks arrive. */
@@ -104,6 +106,14 @@ export const rows: readonly Row[] = [
   row(admin.listAllEvents, ({ system }) => ({ platform: system })),
 
   row(evidence.getEvidence, ({ coveredFiling }) => ({ filingNo: coveredFiling })),
+  row(
+    evidence.getCertificate,
+    async ({ coveredFiling, signed }) => {
+      await signed();
+      return { filingNo: coveredFiling };
+    },
+    'data',
+  ),
   row(evidence.createEvidenceLink, (world) => ({ filingNo: filingNo(world) })),
   row(evidence.listEvidenceLinks, (world) => ({ filingNo: filingNo(world) })),
   row(admin.listAllLinks, (world) => ({ filingNo: filingNo(world) })),

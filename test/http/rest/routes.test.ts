@@ -13,7 +13,7 @@ import { Delivery_Status, Webhook_Status } from '../../../gen/artseal/v1/webhook
 import { http } from '../../../gen/google/api/annotations_pb.ts';
 import { type HttpRule, HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
 import type { ApiError } from '../../../src/domain/reason.ts';
-import { parseRequestTarget } from '../../../src/http/rest/http-message.ts';
+import { type HttpResponse, parseRequestTarget } from '../../../src/http/rest/http-message.ts';
 import { createRoutes, findRoute } from '../../../src/http/rest/routes.ts';
 import { fileScope } from '../../support/file-scope.ts';
 import { rawExchange, rawRequest } from '../../support/raw-http.ts';
@@ -138,11 +138,12 @@ test('the body of a response is the whole message, or the field that the annotat
     createdAt: '',
     caller: '',
   };
-  assert.deepEqual(write(message), written);
+  const bodyOf = (response: HttpResponse) => JSON.parse(String(response.body));
+  assert.deepEqual(bodyOf(write(message)), written);
   assert.throws(() => write(create(found.output)), /is not set/);
   const list = findRoute(routes, 'GET', parseRequestTarget('/api/v1/webhooks'));
   const page = create(list.method.output, { webhooks: [webhook] } as Record<string, unknown>);
-  assert.deepEqual(list.write(page), { webhooks: [written], nextPageToken: '' });
+  assert.deepEqual(bodyOf(list.write(page)), { webhooks: [written], nextPageToken: '' });
 });
 
 const { getFiling } = FilingService.method;
