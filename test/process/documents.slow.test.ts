@@ -93,8 +93,10 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
     access = '',
     signing = '',
     file = '',
+    fileWithPhotograph = '',
     fetchEvidence = '',
     verify = '',
+    fetchPriceless = '',
     open = '',
     read = '',
     ...later
@@ -104,11 +106,15 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const signed = async (code: string) =>
     run([credentials, signing, code.replace('AS-2026-000001', filingNo)].join('\n'));
   assert.match(JSON.parse(await signed(file)).filingNo, /^AS-\d{4}-000002$/);
+  writeFileSync(join(cwd, 'front.jpg'), 'a photograph');
+  assert.match(JSON.parse(await signed(fileWithPhotograph)).filingNo, /^AS-\d{4}-000003$/);
   await getEvidence({ publicUrl: `http://${addresses.ARTSEAL_PUBLIC_ADDR}` }, ofSandbox, filingNo);
   await signed(fetchEvidence);
   assert.match(await run(verify), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);
+  await signed(fetchPriceless);
+  assert.match(await run(verify.replace('evidence.json', 'priceless.json')), /^ {2}hidden {5}price$/m);
   assert.equal(JSON.parse(await signed(open)).state, 'FROZEN');
-  assert.equal(JSON.parse(await signed(read)).next, 3);
+  assert.equal(JSON.parse(await signed(read)).next, 4);
   const [add = '', tryOut = '', ...further] = later;
   const { webhook, secret } = JSON.parse(await signed(add));
   assert.match(secret, /^whsec_/);
@@ -118,7 +124,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
 
   // test/clients/internal.ts runs the others.
   const [listed = '', generating = '', , , , watched = '', ...others] = blocksOf('docs/internal.md', 'sh');
-  assert.equal(JSON.parse(await run(listed)).filings.length, 2);
+  assert.equal(JSON.parse(await run(listed)).filings.length, 3);
   assert.match(await begun(watched, '"sequence": "2"'), /"filing.created"/);
   assert.deepEqual(others, []);
   const [program = ''] = blocksOf('docs/internal.md', 'ts');
@@ -128,7 +134,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   writeFileSync(join(project, 'package.json'), '{"type":"module"}');
   writeFileSync(join(project, 'program.ts'), here(program));
   await run(`cd project\ncp ../dist/artseal-protos-*.tar.gz .\n${generating}`);
-  assert.equal(await run('npx node project/program.ts', { TOKEN: ofSandbox.token }), '2\n');
+  assert.equal(await run('npx node project/program.ts', { TOKEN: ofSandbox.token }), '3\n');
 
   const demo = await run('npm run demo');
   for (const shown of ['"status":"SUBMITTED"', '"state":"FROZEN"', 'RELEASED', '"event":"TRANSFER"']) {
