@@ -25,6 +25,7 @@ const artwork = {
   material: 'ink & colour',
   condition: 'good',
   price: Number.MAX_SAFE_INTEGER,
+  attachments: [{ name: '正面 & "back".jpg', sha256: 'ab'.repeat(32) }],
 };
 
 /** A limit for calls that must give up early. A kit that waits makes them take a minute or more. */
@@ -337,7 +338,17 @@ async function verifiesEvidence(t: TestContext, { program, service, platform }: 
   const forged: readonly [string, object][] = [
     [
       'another record',
-      { bundle: JSON.stringify({ ...json, record: json.record.replace('Qi', 'Xu') }), vkey },
+      {
+        bundle: JSON.stringify({ ...json, record: json.record.replace('"version":2', '"version":3') }),
+        vkey,
+      },
+    ],
+    [
+      'another author',
+      {
+        bundle: JSON.stringify({ ...json, disclosed: { ...json.disclosed, author: json.disclosed.era } }),
+        vkey,
+      },
     ],
     [
       'another leaf',

@@ -12,12 +12,14 @@ export interface ProvenRecord {
   readonly filingNo: string;
   /** 1 for the filing, 2 for the first transfer, and so on. */
   readonly sequence: number;
-  /** The evidence hash, lower-case hex. */
-  readonly hash: string;
+  /** The evidence hash, lower-case hex; undefined if the bundle hides a member that it covers. */
+  readonly hash: string | undefined;
   /** When the log says that it added the record, RFC 3339. */
   readonly loggedAt: string;
-  /** The members of the record. */
+  /** The members of the record, without hidden ones. */
   readonly record: Readonly<Record<string, unknown>>;
+  /** The names of the members that the bundle hides. */
+  readonly hidden: readonly string[];
 }
 
 /** The error of evidence that does not verify. */
@@ -42,7 +44,7 @@ export function verifyEvidence(bundle: string, verifierKeys: string | readonly s
   const { record, hash, timeS } = verdict.proven;
   return {
     ...{ kind: record.kind, filingNo: record.number, sequence: record.sequence },
-    ...{ hash, loggedAt: instant(timeS), record: Object.fromEntries(record.members) },
+    ...{ hash, loggedAt: instant(timeS), record: Object.fromEntries(record.members), hidden: record.hidden },
   };
 }
 
