@@ -20,9 +20,13 @@ export interface Request {
   readonly subject: string;
 }
 
-/** Returns a CreateFiling request. */
-export function filingRequest(author: string): Request {
-  const artwork = { ...exampleArtwork, author, price: 1n };
+/** Returns a CreateFiling request with so many attachments. */
+export function filingRequest(author: string, photographs: number): Request {
+  const attachments = Array.from({ length: photographs }, (_, nth) => ({
+    name: `${nth}.jpg`,
+    sha256: String(nth).repeat(64),
+  }));
+  const artwork = { ...exampleArtwork, author, price: 1n, attachments };
   const message = create(CreateFilingRequestSchema, artwork);
   return { method: FilingService.method.createFiling, message, subject: author };
 }

@@ -75,7 +75,7 @@ export async function runSession(
   let filingNo: string | undefined;
   for (let left = dice.upTo(filingsMax); left > 0; left -= 1) {
     await think(session);
-    filingNo = await file(session, `Author ${left} of ${name}`);
+    filingNo = await file(session, `Author ${left} of ${name}`, left - 1);
   }
   const sales = dice.oneIn(3) ? dice.upTo(worldLimits.salesMax) : 1;
   for (let sale = 1; filingNo !== undefined && sale <= sales; sale += 1) {
@@ -86,8 +86,12 @@ export async function runSession(
 
 const think = ({ world, dice }: Session) => sleep(world, dice.below(thinkMaxMs));
 
-async function file({ client, seller, perhapsKey }: Session, author: string): Promise<string | undefined> {
-  const filed = await client.insist(seller, filingRequest(author), always, perhapsKey());
+async function file(
+  { client, seller, perhapsKey }: Session,
+  author: string,
+  photographs: number,
+): Promise<string | undefined> {
+  const filed = await client.insist(seller, filingRequest(author, photographs), always, perhapsKey());
   return filed === 'LOST' ? undefined : filed.json.filingNo;
 }
 

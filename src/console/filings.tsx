@@ -112,6 +112,15 @@ function Record({ filing }: { filing: Filing }) {
         ['Filed by', filing.caller],
         ['Filed', <Time at={filing.timestamp} />],
         ['Evidence hash', <code>{filing.hash}</code>],
+        ...filing.attachments.map(
+          ({ name, sha256 }, nth) =>
+            [
+              `Attachment ${nth + 1}`,
+              <>
+                {name} <code>{sha256}</code>
+              </>,
+            ] as const,
+        ),
       ]}
     />
   );

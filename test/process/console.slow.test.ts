@@ -28,7 +28,9 @@ const axe = readFileSync(
   'utf8',
 );
 const platform = await service.platform();
-const { filingNo } = (await fileArtwork(service, platform)).json;
+const attachments = [{ name: 'front.jpg', sha256: 'ab'.repeat(32) }];
+const body = JSON.stringify({ ...artwork, attachments });
+const { filingNo } = (await fileArtwork(service, platform, { body })).json;
 const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
 
 const quoted = JSON.stringify;
@@ -322,6 +324,8 @@ test('a read-only session sees filings, orders and webhooks, and no action', { s
   await person.goTo('#/tokens', 'Tokens');
   await person.shows('needs a token with the scope operate');
   await person.goTo(`#/filings/${filingNo}`, filingNo);
+  await person.shows('front.jpg');
+  await person.shows('ab'.repeat(32));
   await person.shows('Enter the verifier key');
   await person.type(service.publication.verifierKeys()[0] ?? '', '#vkey');
   await person.shows(`Proven: the filing ${filingNo}`);
