@@ -12,6 +12,7 @@ import type { MetricCommands } from './metric-commands.ts';
 import type { AuditCommands, RestorationCommands, RetentionCommands } from './operator-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
+import type { RegistrationCommands } from './registration-commands.ts';
 import type { WebhookCommands } from './webhook-commands.ts';
 
 /**
@@ -173,6 +174,7 @@ export interface Commands
     RetentionCommands,
     EventCommands,
     InstanceCommands,
+    RegistrationCommands,
     WebhookCommands {
   /** Fails with the given error: for an invalid call whose nonce and quota are to be used up all the same. */
   Reject(command: { readonly apiError: ApiErrorData }): never;

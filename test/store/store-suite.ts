@@ -20,6 +20,7 @@ import { notificationPromises } from './promises/notifications.ts';
 import { operationPromises } from './promises/operations.ts';
 import { orderUpdatePromises } from './promises/order-updates.ts';
 import { partyPromises } from './promises/parties.ts';
+import { registrationPromises } from './promises/registrations.ts';
 import { retentionPromises } from './promises/retention.ts';
 import { type StoreTests, storeTests } from './promises/tests.ts';
 import { webhookPromises } from './promises/webhooks.ts';
@@ -38,6 +39,7 @@ const parts = {
   callers: callerPromises,
   'keys and tokens': keyAndTokenPromises,
   parties: partyPromises,
+  registrations: registrationPromises,
   'known credentials': knownCredentialPromises,
   'audit log': auditPromises,
   admission: admissionPromises,

@@ -3,3 +3,4 @@ export * from './schema-deployment.ts';
 export * from './schema-events.ts';
 export * from './schema-filings.ts';
 export * from './schema-orders.ts';
+export * from './schema-registrations.ts';

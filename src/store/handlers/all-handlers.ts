@@ -15,6 +15,7 @@ import { createLogHandlers } from './log-handlers.ts';
 import { createMetricHandlers } from './metrics.ts';
 import type { Parts } from './parts.ts';
 import { createProvenanceRecords } from './provenance.ts';
+import { createAccessHandlers, createRegistrationHandlers } from './registrations.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
 import { createWebhookHandlers } from './webhook-handlers.ts';
@@ -32,7 +33,7 @@ export function createSharedHandlers(engine: EngineParts) {
     webhooks: createWebhookRows(database),
     provenance: createProvenanceRecords(engine),
   };
-  const callerHandlers = createCallerHandlers(parts);
+  const callerHandlers = { ...createCallerHandlers(parts), ...createAccessHandlers(parts) };
   const all: Handlers<SharedKind> = {
     ...createListHandler(parts),
     ...createEvidenceHandlers(parts),
@@ -46,6 +47,7 @@ export function createSharedHandlers(engine: EngineParts) {
     ...createMetricHandlers(parts),
     ...createRestorationHandlers(parts),
     ...createRetentionHandlers(parts),
+    ...createRegistrationHandlers(parts),
     Reject: reads(({ apiError }) => {
       throw errorOf(apiError);
     }),

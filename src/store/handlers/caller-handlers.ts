@@ -73,23 +73,10 @@ export function createCallerHandlers(parts: Parts): Handlers<keyof CallerCommand
 
 function createAdditions(
   { database, recordAudit }: Parts,
-  { find, findPlatform, insertKey, requireToken }: CallerRows,
+  { find, findPlatform, insertKey, insertPlatform, requireToken }: CallerRows,
 ) {
-  async function addPlatform(
-    by: Actor,
-    { name, tier, monthlyQuota, filingCap }: NewPlatform,
-    key: NewKey,
-  ): Promise<StoredKey> {
-    if ((await find(name)) !== undefined) {
-      const rule = 'is taken; rotate a key of that caller to issue another';
-      throw fieldError('VALIDATION_FAILED', 'name', rule);
-    }
-    const { id } = await database
-      .insert(caller)
-      .values({ name, tier, monthlyQuota: monthlyQuota ?? null, filingCap: filingCap ?? null })
-      .returning({ id: caller.id })
-      .get();
-    const added = await insertKey(id, key, 'ACTIVE');
+  async function addPlatform(by: Actor, platform: NewPlatform, key: NewKey): Promise<StoredKey> {
+    const added = await insertKey(await insertPlatform(platform), key, 'ACTIVE');
     await recordAudit(by, 'key create', added.keyId, { after: auditedKey(added) });
     return added;
   }
@@ -291,7 +278,7 @@ const platformActions = {
 } as const satisfies Record<PlatformStatus, string>;
 
 /** A key as the audit log shows it: without its secret. */
-const auditedKey = (key: StoredKey) => ({
+export const auditedKey = (key: StoredKey) => ({
   platform: key.caller,
   ...auditedPlatform(key),
   expiresAtS: key.expiresAtS,

@@ -3,7 +3,7 @@ import { alias } from 'drizzle-orm/sqlite-core';
 import { type KeyStatus, platformNotFound, type Tier } from '../../domain/caller.ts';
 import { type Scope, scopesIn } from '../../domain/token.ts';
 import { fieldError } from '../../domain/violation.ts';
-import type { NewKey, Platform, StoredKey, StoredToken } from '../caller-commands.ts';
+import type { NewKey, NewPlatform, Platform, StoredKey, StoredToken } from '../caller-commands.ts';
 import { apiKey, caller, serviceToken } from '../engine/schema.ts';
 import type { Database } from '../engine/statement.ts';
 
@@ -79,8 +79,23 @@ export function createCallerRows(database: Database) {
     return key;
   }
 
+  const find = (name: string) => database.select().from(caller).where(eq(caller.name, name)).get();
+
   return {
-    find: (name: string) => database.select().from(caller).where(eq(caller.name, name)).get(),
+    find,
+    /** Registers a platform without a key. Returns its id. Throws VALIDATION_FAILED if the name is taken. */
+    insertPlatform: async ({ name, tier, monthlyQuota, filingCap }: NewPlatform): Promise<number> => {
+      if ((await find(name)) !== undefined) {
+        const rule = 'is taken; rotate a key of that caller to issue another';
+        throw fieldError('VALIDATION_FAILED', 'name', rule);
+      }
+      const { id } = await database
+        .insert(caller)
+        .values({ name, tier, monthlyQuota: monthlyQuota ?? null, filingCap: filingCap ?? null })
+        .returning({ id: caller.id })
+        .get();
+      return id;
+    },
     keys,
     requireKey,
     insertKey: async (callerId: number, key: NewKey, status: KeyStatus): Promise<StoredKey> => {

@@ -1,7 +1,15 @@
 import { getTableColumns } from 'drizzle-orm';
 import { erasedArtwork } from '../../domain/filing.ts';
 import { DatabaseError } from '../engine/failure.ts';
-import { apiKey, deployment, idempotencyKey, logKey, serviceToken, webhook } from '../engine/schema.ts';
+import {
+  apiKey,
+  deployment,
+  idempotencyKey,
+  logKey,
+  registration,
+  serviceToken,
+  webhook,
+} from '../engine/schema.ts';
 import type { Queries } from './leaf-rows.ts';
 
 /** What the role that serves may do to a table beside reading it, and the columns that it may update. */
@@ -39,6 +47,11 @@ const grants: Readonly<Record<string, Grant>> = {
   provenance_record: ['INSERT', 'salt'],
   provider_notification: ['INSERT, DELETE', 'received_at_s'],
   rate: ['INSERT, DELETE'],
+  registration: [
+    'INSERT, DELETE',
+    'email, name, intended_use, tier, by_form, registered_at_s, appointment_at_s, caller_id, link_sha256, ' +
+      'link_expires_at_s, claimed_at_s, notice, notice_attempt, notice_at_s, notice_detail, removed_at_s',
+  ],
   restoration: ['INSERT', 'served_at_s'],
   service_token: ['INSERT', 'revoked_at_s'],
   usage: ['INSERT, DELETE'],
@@ -59,6 +72,7 @@ const hidden = {
   deployment: [deployment, ['secret']],
   idempotency_key: [idempotencyKey, ['outcome']],
   log_key: [logKey, ['sealed_seed']],
+  registration: [registration, ['email_digest', 'link_sha256']],
   service_token: [serviceToken, ['sha256']],
   webhook: [webhook, ['sealed_url', 'sealed_secret', 'previous_secret']],
 } as const;

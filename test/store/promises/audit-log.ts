@@ -10,8 +10,11 @@ import { businessScopes } from '../../support/tokens.ts';
 import {
   assertListed,
   knownAs,
+  linkEndS,
+  newAccessLink,
   newKey,
   newLogKey,
+  newRegistration,
   newToken,
   noon,
   oneUnitHeld,
@@ -280,6 +283,59 @@ const changes: { readonly [K in Governing]: (store: TestStore, gallery: StoredKe
     return [
       { kind: 'EndOrder', by, escrowId, end: 'REFUNDED', evidence, at: noon },
       ['escrow resolve', escrowId, before, after],
+    ];
+  },
+  AddRegistration: async () => {
+    const registration = newRegistration('one@example.com');
+    return [
+      { kind: 'AddRegistration', by, registration },
+      ['access add', registration.registrationId, undefined, { tier: 'STANDARD' }],
+    ];
+  },
+  SetAppointment: async (store) => {
+    const { registrationId } = await store.preRegistered('one@example.com');
+    return [
+      { kind: 'SetAppointment', by, registrationId, appointmentAtS: 1_790_000_500 },
+      ['access appoint', registrationId, { appointmentAtS: null }, { appointmentAtS: 1_790_000_500 }],
+    ];
+  },
+  ApproveRegistration: async (store) => {
+    const { registrationId } = await store.preRegistered('one@example.com');
+    const after = { platform: name, ...issuedLimits, filingCap: 'none', linkExpiresAtS: linkEndS };
+    return [
+      { kind: 'ApproveRegistration', by, registrationId, platform, link: newAccessLink() },
+      ['access approve', registrationId, undefined, after],
+    ];
+  },
+  RenewAccessLink: async (store) => {
+    const { registrationId } = await store.preRegistered('one@example.com');
+    await store.perform({ kind: 'ApproveRegistration', by, registrationId, platform, link: newAccessLink() });
+    const link = { ...newAccessLink(), expiresAtS: linkEndS + 1 };
+    return [
+      { kind: 'RenewAccessLink', by, registrationId, link },
+      ['access renew', registrationId, { linkExpiresAtS: linkEndS }, { linkExpiresAtS: linkEndS + 1 }],
+    ];
+  },
+  ClaimNotice: async (store) => {
+    await store.preRegistered('one@example.com');
+    return [
+      { kind: 'ClaimNotice', by, attempt: 'first', nowS: 20, deadBeforeS: 10 },
+      ['access notify', 'notices', undefined, { due: 1 }],
+    ];
+  },
+  MarkBounced: async (store) => {
+    const { registrationId } = await store.preRegistered('one@example.com');
+    await store.noticed(registrationId, 'SENT');
+    return [
+      { kind: 'MarkBounced', by, registrationId, detail: 'user unknown' },
+      ['access bounced', registrationId, { notice: 'SENT' }, { notice: 'BOUNCED' }],
+    ];
+  },
+  RemoveRegistration: async (store) => {
+    const { registrationId } = await store.preRegistered('one@example.com');
+    return [
+      { kind: 'RemoveRegistration', by, registrationId },
+      ['access remove', registrationId, { platform: null, notice: null }, undefined],
     ];
   },
   CloseOrder: async (store, gallery) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Actor } from '../../../src/domain/audit-entry.ts';
@@ -8,6 +8,7 @@ import type { EscrowState } from '../../../src/domain/escrow.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf } from '../../../src/domain/merkle.ts';
 import type { NewParty } from '../../../src/domain/party.ts';
 import { ApiError, type Reason } from '../../../src/domain/reason.ts';
+import { emailKey } from '../../../src/domain/registration.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
@@ -17,6 +18,12 @@ import type { NewLogKey } from '../../../src/store/log-commands.ts';
 import type { Page, PageQuery } from '../../../src/store/paging.ts';
 import type { PartyFilter } from '../../../src/store/party-commands.ts';
 import type { CaseSelection, EscrowCase, OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
+import type {
+  AccessLink,
+  NewRegistration,
+  NoticeResult,
+  Registration,
+} from '../../../src/store/registration-commands.ts';
 import {
   type Admission,
   type Command,
@@ -401,6 +408,50 @@ export function addWebhook(
   over: Partial<NewWebhook> = {},
 ): Promise<StoredWebhook> {
   return perform(store, { kind: 'AddWebhook', owner: callerId, webhook: newWebhook(over) });
+}
+
+/** A new pre-registration of an address. */
+export function newRegistration(email: string, over: Partial<NewRegistration> = {}): NewRegistration {
+  return {
+    registrationId: `rg_${randomBytes(8).toString('hex')}`,
+    emailDigest: createHash('sha256').update(emailKey(email)).digest(),
+    ...{ email, name: 'Qi 齐', intendedUse: 'to file ink paintings', tier: 'STANDARD' },
+    ...over,
+  };
+}
+
+/** Adds a pre-registration of an operator. */
+export async function preRegistered(store: Store, email: string): Promise<Registration> {
+  const added = { kind: 'AddRegistration', by: tester, registration: newRegistration(email) } as const;
+  return (await perform(store, added)).registration;
+}
+
+/** When the links of `newAccessLink` end, Unix seconds. */
+export const linkEndS = 1_790_000_300;
+
+/** A new one-time link. */
+export const newAccessLink = (): AccessLink => ({ sha256: randomBytes(32), expiresAtS: linkEndS });
+
+/** Claims the next notice, which must be that of a registration, and records a result. Returns the number of those that are due. */
+export async function noticed(store: Store, registrationId: string, result: NoticeResult): Promise<number> {
+  const claim = {
+    kind: 'ClaimNotice',
+    by: undefined,
+    attempt: registrationId,
+    nowS: 20,
+    deadBeforeS: 10,
+  } as const;
+  const claimed = await perform(store, claim);
+  assert.ok(claimed.next === 'SEND', claimed.next);
+  assert.equal(claimed.registration.registrationId, registrationId);
+  const recorded = {
+    registrationId,
+    attempt: registrationId,
+    result,
+    detail: 'as the server said',
+    nowS: 21,
+  };
+  return perform(store, { kind: 'RecordNotice', ...recorded });
 }
 
 /** All items of a list, page by page. */

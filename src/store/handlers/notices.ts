@@ -1,0 +1,67 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { fieldError } from '../../domain/violation.ts';
+import { type Handlers, writes } from '../engine/handlers.ts';
+import { registration } from '../engine/schema.ts';
+import type { Parts } from './parts.ts';
+import { type RegistrationRows, toRegistration } from './registration-rows.ts';
+
+// Literals, so that SQLite can use the partial indexes.
+const isDue = sql`${registration.notice} IS NULL`;
+const isSending = sql`${registration.notice} = 'SENDING'`;
+
+/** Handlers of the notices to pre-registered addresses. */
+export function createNoticeHandlers(
+  { database, recordAudit }: Parts,
+  table: RegistrationRows,
+): Handlers<'ClaimNotice' | 'RecordNotice' | 'MarkBounced'> {
+  return {
+    ClaimNotice: writes(async ({ by, attempt, nowS, deadBeforeS }) => {
+      const sending = await table.first(isSending);
+      if (sending !== undefined) {
+        if ((sending.noticeAtS ?? 0) > deadBeforeS) return { next: 'BUSY' };
+        const dead = { notice: 'UNKNOWN', noticeAtS: nowS, noticeDetail: diedDetail } as const;
+        return { next: 'UNKNOWN', registration: toRegistration(await table.change(sending.id, dead)) };
+      }
+      const due = await table.first(isDue);
+      if (due === undefined) return { next: 'DONE' };
+      if (by !== undefined)
+        await recordAudit(by, 'access notify', 'notices', { after: { due: await table.count(isDue) } });
+      const claim = { notice: 'SENDING', noticeAttempt: attempt, noticeAtS: nowS } as const;
+      return { next: 'SEND', registration: toRegistration(await table.change(due.id, claim)) };
+    }),
+    RecordNotice: writes(async ({ registrationId, attempt, result, detail, nowS }) => {
+      const isOwn = and(
+        eq(registration.registrationId, registrationId),
+        eq(registration.noticeAttempt, attempt),
+        inArray(registration.notice, ['SENDING', 'UNKNOWN']),
+      );
+      const to =
+        result === 'NOT_SENT'
+          ? { notice: null, noticeAttempt: null, noticeAtS: null, noticeDetail: null }
+          : { notice: result, noticeAtS: nowS, noticeDetail: detail || null };
+      await database.update(registration).set(to).where(isOwn).run();
+      return table.count(isDue);
+    }),
+    MarkBounced: writes(async ({ by, registrationId, detail }) => {
+      const row = await table.require(registrationId);
+      const { id, notice } = row;
+      if (notice === 'BOUNCED') return toRegistration(row);
+      if (notice !== 'SENT' && notice !== 'UNKNOWN')
+        throw fieldError(
+          'VALIDATION_FAILED',
+          'registrationId',
+          'names a registration that no mail was sent to',
+        );
+      const to = { notice: 'BOUNCED', noticeAtS: by.atS, noticeDetail: detail || null } as const;
+      const changed = await table.change(id, to);
+      await recordAudit(by, 'access bounced', registrationId, {
+        before: { notice },
+        after: { notice: 'BOUNCED' },
+      });
+      return toRegistration(changed);
+    }),
+  };
+}
+
+/** Why a registration is UNKNOWN whose attempt has no result. */
+const diedDetail = 'the server stopped before the mail server had answered';
