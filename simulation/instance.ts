@@ -136,6 +136,7 @@ export function startInstance(options: InstanceOptions): Instance {
     ...{ store, keyRing, clock, random, newInstructionId, log },
     businessClock: createBusinessClock(clock),
     isClockAdvanceable: false,
+    ...{ mail: undefined, publicUrl: undefined },
     partyRules,
     provider: {
       ...connection,

@@ -4,6 +4,7 @@ import type { Calendar } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError, toApiError } from '../domain/reason.ts';
 import { apiErrorData, errorOf } from '../domain/violation.ts';
+import { takeCell, toleranceMs } from '../lib/rates.ts';
 import {
   type Admission,
   type AdmissionFault,
@@ -34,12 +35,8 @@ export interface RateDecision {
   readonly retryAfterS: number;
 }
 
-/** Tolerance for rounding errors in sums of intervals, in milliseconds. */
-const toleranceMs = 1e-6;
-
 /**
- * GCRA, the generic cell rate algorithm: a caller may send a burst of N calls and then one every 1/N s. It stores one number
- * per caller, the theoretical arrival time: when the full burst is available again. The returned function takes one call of a
+ * Limits the rate of callers: each may send a burst of N calls and then one every 1/N s. The returned function takes one call of a
  * caller; a rejected call uses nothing up. With `merge`, a call at one instance counts at all.
  */
 export function createRateLimit(clock: Pick<Clock, 'monotonicMs' | 'after'>, merge?: MergeRates) {
@@ -49,10 +46,8 @@ export function createRateLimit(clock: Pick<Clock, 'monotonicMs' | 'after'>, mer
     const now = clock.monotonicMs();
     const intervalMs = 1000 / callsPerSecond;
     const burstMs = intervalMs * callsPerSecond;
-    const before = Math.max(arrivals.get(callerId) ?? now, now);
-    const excessMs = before + intervalMs - now - burstMs;
-    const allowed = excessMs <= toleranceMs;
-    const arrival = allowed ? before + intervalMs : before;
+    const rate = { burst: callsPerSecond, everyMs: intervalMs };
+    const { allowed, arrivalMs: arrival, excessMs } = takeCell(arrivals.get(callerId), now, rate);
     arrivals.set(callerId, arrival);
     if (allowed) share?.(callerId, intervalMs, now);
     return {

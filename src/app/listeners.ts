@@ -52,7 +52,7 @@ export type ListenerAddresses = Awaited<ReturnType<ReturnType<typeof createListe
 export function createListeners(start: Start, core: Core, parts: CallParts) {
   const { config, clock, log, traces } = start;
   const { calls, callMetrics, readiness, clientOf, openCalls, tls } = parts;
-  const { dispatcher, notifications, publicLog, sharedEvidence, recentRequests } = core.service;
+  const { dispatcher, notifications, publicLog, sharedEvidence, publicAccess, recentRequests } = core.service;
   const { services } = dispatcher;
   const observers = { log, metrics: callMetrics, requests: recentRequests, tracer: traces };
   const draining = new AbortController();
@@ -65,6 +65,7 @@ export function createListeners(start: Start, core: Core, parts: CallParts) {
       readiness,
       log: publicLog,
       evidence: sharedEvidence,
+      access: config.hasAccessForm ? publicAccess : { ...publicAccess, form: undefined },
       readFile: readPackaged,
       notifications,
     }),

@@ -1,6 +1,8 @@
+import { createHmac, randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createDispatcher } from '../api/operation.ts';
 import { createRecentRequests } from '../api/recent-requests.ts';
+import { createAccessService } from '../api/services/access-service.ts';
 import { createAdminService } from '../api/services/admin-service.ts';
 import { createBackupService } from '../api/services/backup-service.ts';
 import type { ProcessParts, ServiceDependencies } from '../api/services/dependencies.ts';
@@ -14,9 +16,11 @@ import {
 import { createFilingService } from '../api/services/filing-service.ts';
 import { createMaintenanceService } from '../api/services/maintenance-service.ts';
 import { createPaging } from '../api/services/paging.ts';
+import { createPublicAccess } from '../api/services/public-access.ts';
 import { createSessionService } from '../api/services/session-service.ts';
 import { createWebhookService } from '../api/services/webhook-service.ts';
 import type { WebhookSettings } from '../config/config.ts';
+import { emailKey } from '../domain/registration.ts';
 import { createFeed, createPolls } from '../events/feed.ts';
 import { createAttempts } from '../events/webhooks/attempt.ts';
 import { sendingLimits } from '../events/webhooks/limits.ts';
@@ -28,8 +32,11 @@ import { createBundles } from '../evidence/log/bundle.ts';
 import type { Publication, Signer } from '../evidence/log/signer.ts';
 import { createOpenReads, createPublicLog } from '../evidence/log/tiles.ts';
 import { readLog } from '../evidence/log/verification.ts';
+import { accessPath } from '../http/rest/access-routes.ts';
 import { linkPath } from '../http/rest/open-routes.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
+import { createMailer, type MailSettings } from '../mail/mailer.ts';
+import { createNotices } from '../mail/notices.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import type { ReconciliationLimits } from '../payments/reconciliation/limits.ts';
@@ -48,6 +55,10 @@ export interface ServiceParts extends ProcessParts {
   readonly limits: ReconciliationLimits;
   /** How webhook endpoints are reached. */
   readonly webhooks: WebhookSettings;
+  /** The mail server; undefined if there is none. */
+  readonly mail: MailSettings | undefined;
+  /** The address of the service, for mails. */
+  readonly publicUrl: string | undefined;
   /** What is published of the evidence log. */
   readonly publication: Pick<Signer, keyof Publication | 'refresh'>;
   readonly log: Logger;
@@ -64,6 +75,39 @@ function createNow({ clock, businessClock }: ServiceParts, timestamp: (atMs: num
     return aheadMs === 0 ? real : { ...instant(real.atMs + aheadMs), real };
   };
 }
+
+/** What the access desk adds to the dependencies. */
+function createDesk({ store, clock, mail, publicUrl = '' }: ServiceParts) {
+  const addressKey = store.keyFor('pre-registered addresses');
+  const sending = { execute: executorOf(store), clock, publicUrl, newAttempt: randomUUID };
+  return {
+    accessUrl: `${publicUrl}${accessPath}`,
+    digestEmail: (email: string) => createHmac('sha256', addressKey).update(emailKey(email)).digest(),
+    sendNotices:
+      mail &&
+      createNotices({
+        ...sending,
+        mailer: createMailer(mail, clock),
+        isShared: store.instances !== undefined,
+      }),
+  };
+}
+
+/** Creates the services of the protos. */
+const createServices = (dependencies: ServiceDependencies) => [
+  createFilingService(dependencies),
+  createProvenanceService(),
+  createEvidenceService(dependencies),
+  createEscrowService(dependencies),
+  createEventService(dependencies),
+  createWebhookService(dependencies),
+  createAdminService(dependencies),
+  createReviewService(dependencies),
+  createBackupService(dependencies),
+  createMaintenanceService(dependencies),
+  createSessionService(dependencies),
+  createAccessService(dependencies),
+];
 
 /** Creates the service from its store and its provider. */
 export function createService(parts: ServiceParts) {
@@ -106,6 +150,7 @@ export function createService(parts: ServiceParts) {
     ...{ ...parts, now, timestamp, paging, reconciler, linkTokens, linkPath, feed, polls, idKey },
     ...{ attempt, recentRequests, bundles: createBundles(publication) },
     certificates: createCertificates({ ...parts, verifierKeys: publication.verifierKeys }),
+    ...createDesk(parts),
     executeApart: execute,
     nowS: () => Math.floor(clock.nowMs() / 1_000),
     businessNowS: () => Math.floor(businessClock.nowMs() / 1_000),
@@ -117,25 +162,14 @@ export function createService(parts: ServiceParts) {
     readLog: () => readLog(execute),
   };
   return {
-    dispatcher: createDispatcher([
-      createFilingService(dependencies),
-      createProvenanceService(),
-      createEvidenceService(dependencies),
-      createEscrowService(dependencies),
-      createEventService(dependencies),
-      createWebhookService(dependencies),
-      createAdminService(dependencies),
-      createReviewService(dependencies),
-      createBackupService(dependencies),
-      createMaintenanceService(dependencies),
-      createSessionService(dependencies),
-    ]),
+    dispatcher: createDispatcher(createServices(dependencies)),
     notifications: createNotifications({ provider, execute, clock: businessClock }),
     /** Where the listeners keep their calls. */
     recentRequests,
     /** The public part of the evidence log. */
     publicLog,
     sharedEvidence: createSharedEvidence(dependencies, openReads),
+    publicAccess: createPublicAccess(dependencies, openReads),
     /** Starts to reconcile orders, including those of an earlier process, and to send webhooks. */
     start: async () => {
       await recovery.start();

@@ -125,6 +125,8 @@ export function configuredParts(
     random: Math.random,
     newInstructionId: randomUUIDv7,
     webhooks: config.webhooks,
+    mail: config.mail,
+    publicUrl: config.publicUrl,
     backups: backupAccess(config, backups),
     check: (signal: AbortSignal) =>
       commands.run({ words: ['check', '--json'], env: config.variables }, signal) as AsyncIterable<Finding>,

@@ -78,6 +78,10 @@ function configReaders(env: NodeJS.ProcessEnv) {
     /** The time-stamping authority; undefined for none. */
     logTimeStamps: () => readLogTimeStamps(source),
     webhooks: () => readWebhooks(source),
+    /** Whether people can pre-register with a form. */
+    hasAccessForm: () => read(settings.accessForm),
+    /** The mail server; undefined if there is none. */
+    mail: () => readMail(env, source),
     provider: () => read(settings.provider),
     /** As the `open` of the provider takes them. */
     providerSettings: () => readProviderSettings(source),
@@ -327,6 +331,22 @@ function readWebhooks({ isSet, find, read }: Source) {
     /** PEM: authorities beside those that Node trusts; undefined for none. */
     authorities: () => find(webhookCa),
   });
+}
+
+function readMail(env: NodeJS.ProcessEnv, source: Source) {
+  const { smtpUrl, smtpPassword, mailFrom, publicUrl } = settings;
+  const { isSet, find, read } = source;
+  if (!isSet(smtpUrl)) {
+    const other = [smtpPassword, mailFrom].find(isSet);
+    return other && refuse(smtpUrl, `is required if ${other.variable} is set`);
+  }
+  const url = read(smtpUrl);
+  if (!isSet(mailFrom)) refuse(mailFrom, `is required if ${smtpUrl.variable} is set`);
+  if ((url.username !== '') !== isSet(smtpPassword))
+    refuse(smtpPassword, `and a user in ${smtpUrl.variable} must both be set, or neither`);
+  if (readOutsideUrl(env, source) === undefined)
+    refuse(publicUrl, `is required if ${smtpUrl.variable} is set: notices name it`);
+  return { url, passwordFile: find(smtpPassword), from: read(mailFrom) };
 }
 
 function readProviderSettings({ isSet, read }: Source): unknown {

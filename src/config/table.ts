@@ -10,11 +10,13 @@ import {
   parseBackupsKept,
   parseCurrency,
   parseDatabaseUrl,
+  parseEmail,
   parseHttpUrl,
   parseInternalAddress,
   parseLogOrigin,
   parseNetworks,
   parseProxy,
+  parseSmtpUrl,
   parseTimeZone,
   parseWitnesses,
   period,
@@ -236,6 +238,25 @@ export const settings = {
     'PEM file: authorities to trust for webhook endpoints and that proxy, beside the public ones',
     publicFile,
   ),
+  accessForm: row(
+    'ARTSEAL_ACCESS_FORM',
+    yesOrNo,
+    'yes or no: whether /register of the public API has a form with which people pre-register',
+    { fallback: 'no' },
+  ),
+  // The URL of a mail server may contain a password by mistake.
+  smtpUrl: row(
+    'ARTSEAL_SMTP_URL',
+    parseSmtpUrl,
+    'mail server for notices, smtp://USER@HOST:PORT, or smtps:// for TLS from the start, without a password; it needs TLS ' +
+      'unless it is on this machine',
+    secret,
+  ),
+  smtpPassword: watchedFile(
+    'ARTSEAL_SMTP_PASSWORD_FILE',
+    'file: password of that user, read again for each session',
+  ),
+  mailFrom: row('ARTSEAL_MAIL_FROM', parseEmail, 'e-mail address that notices are from'),
   provider: row(
     'ARTSEAL_PAYMENT_PROVIDER',
     oneOf(providers, ({ name }) => name),

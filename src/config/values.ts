@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { createCalendar } from '../domain/calendar.ts';
+import { isEmail } from '../domain/registration.ts';
 import { readWitnessKey, type Witness } from '../evidence/log/witness.ts';
 import type { ListenAddress, TcpAddress } from '../http/listen/address.ts';
 import { socketPathBytesMax } from '../http/listen/address.ts';
@@ -61,6 +62,27 @@ export function parseDatabaseUrl(text: string): string {
     );
   if (/^postgres(ql)?:\/\//.test(text)) return text;
   throw new SettingError('must be the URL of a database, such as postgres://artseal@db.example.com/artseal');
+}
+
+/** Reads the URL of a mail server. */
+export function parseSmtpUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url !== null && url.password !== '')
+    throw new SettingError(
+      'must not contain a password: write it into a file, and name that in ARTSEAL_SMTP_PASSWORD_FILE',
+    );
+  const isGood =
+    (url?.protocol === 'smtp:' || url?.protocol === 'smtps:') && url.hostname !== '' && hasReadableUser(url);
+  if (isGood && ['', '/'].includes(url.pathname) && url.search === '' && url.hash === '') return url;
+  throw new SettingError(
+    'must be smtp://USER@HOST:PORT or smtps://, such as smtps://artseal@mail.example.com',
+  );
+}
+
+/** Reads an e-mail address. */
+export function parseEmail(text: string): string {
+  if (isEmail(text)) return text;
+  throw new SettingError('must be an e-mail address such as registry@example.com');
 }
 
 /** Reads host:port. */

@@ -89,6 +89,12 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
       const endsAtS = key.createdAtS + overlapS;
       return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
     },
+    /** Issues the first key of a platform for its one-time link, once. Undefined if the link is not valid, or was used. */
+    claimKey: async (link: string): Promise<IssuedKey | undefined> => {
+      const { key, apiSecret } = newKey();
+      const issuedKey = await execute({ kind: 'ClaimAccess', sha256: tokenHash(link), key });
+      return issuedKey && { key: issuedKey, apiSecret };
+    },
     /**
      * Issues a token to an internal system, and revokes the token `replacedId` in the same transaction. `token` is its text; empty
      * for the replay of a call, since it is not stored. Throws VALIDATION_FAILED; PERMISSION_DENIED if the replaced one is revoked.

@@ -41,10 +41,16 @@ export const mintWebhookId = (): string => `wh_${random(8)}`;
 /** Makes the public handle of a link to evidence. */
 export const mintLinkId = (): string => `${linkIdPrefix}${random(linkIdBytes)}`;
 
+/** Makes the public handle of a pre-registration. */
+export const mintRegistrationId = (): string => `rg_${random(8)}`;
+
+/** Makes the token of a one-time link to an API key; base64url. */
+export const mintAccessToken = (): string => randomBytes(32).toString('base64url');
+
 /** Makes the id of a test event. */
 export const mintTestEventId = (): string => `evt_${random(16)}`;
 
-/** The SHA-256 by which a token is stored and found. Its 256 random bits need no slower hash. */
+/** The SHA-256 by which a service token, or that of a one-time link, is stored and found. Its 256 random bits need no slower hash. */
 export function tokenHash(token: string): Uint8Array {
   return hash('sha256', token, 'buffer');
 }

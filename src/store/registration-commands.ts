@@ -54,10 +54,12 @@ export type NoticeResult = 'SENT' | 'BOUNCED' | 'UNKNOWN' | 'NOT_SENT';
 /**
  * The next step of a run that sends notices. SEND: this attempt is the only one that may send to the registration. UNKNOWN: an attempt
  * ended without a result, so its registration gets no mail any more. BUSY: another attempt is under way. DONE: no registration is due.
+ * `due` counts the registrations that are due after the step.
  */
 export type NextNotice =
-  | { readonly next: 'SEND' | 'UNKNOWN'; readonly registration: Registration }
-  | { readonly next: 'BUSY' | 'DONE' };
+  | { readonly next: 'SEND' | 'UNKNOWN'; readonly registration: Registration; readonly due: number }
+  | { readonly next: 'BUSY' }
+  | { readonly next: 'DONE' };
 
 /** Pre-registrations, their approval, and the notices to them. A command with `by` writes an audit entry if it changes something. */
 export interface RegistrationCommands {
@@ -137,7 +139,9 @@ export interface RegistrationCommands {
     readonly detail: string;
     readonly nowS: number;
   }): number;
-  /** Marks a notice that was SENT or is UNKNOWN as BOUNCED. Fails with NOT_FOUND, VALIDATION_FAILED. */
+  /**
+   * Marks a notice as BOUNCED. One that is due gets no mail then. Fails with NOT_FOUND, and with VALIDATION_FAILED while it is sent.
+   */
   MarkBounced(command: {
     readonly by: Actor;
     readonly registrationId: string;

@@ -79,7 +79,14 @@ export function createKeyOperations(dependencies: ServiceDependencies) {
   } satisfies Partial<Operations<typeof AdminService>>;
 }
 
-function toAgreement({ name, tier, monthlyQuota, unlimited, filingCap }: CreateKeyRequest): Agreement {
+/** The agreement that a request describes. */
+export function toAgreement({
+  name,
+  tier,
+  monthlyQuota,
+  unlimited,
+  filingCap,
+}: Omit<CreateKeyRequest, '$typeName' | 'reason'>): Agreement {
   const [quota, cap] = [numberOf(monthlyQuota), numberOf(filingCap)];
   return { name, tier: tierOf(tier), monthlyQuota: quota, unlimited, filingCap: cap };
 }

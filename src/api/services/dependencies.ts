@@ -1,3 +1,4 @@
+import type { Actor } from '../../domain/audit-entry.ts';
 import type { Calendar } from '../../domain/calendar.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { BusinessClock, Clock } from '../../domain/clock.ts';
@@ -12,6 +13,7 @@ import type { LinkTokens } from '../../keys/link-tokens.ts';
 import type { PaymentProvider } from '../../payments/provider.ts';
 import type { Reconciler } from '../../payments/reconciliation/reconciler.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
+import type { Registration } from '../../store/registration-commands.ts';
 import type { Execute } from '../../store/store.ts';
 import type { StoredWebhook, WebhookTestResult } from '../../store/webhook-commands.ts';
 import type { RecentRequests } from '../recent-requests.ts';
@@ -53,6 +55,19 @@ export type ReadOverview = () => Promise<{
     readonly value: number;
   }[];
   readonly samples: readonly Readonly<Record<'atS' | 'calls' | 'rejected' | 'failed' | 'filings', number>>[];
+}>;
+
+/**
+ * Sends notices, and yields the end of each attempt: `createNotices` of mail/notices.ts. Throws RATE_LIMITED, UNAVAILABLE.
+ */
+export type SendNotices = (
+  by: Actor,
+  signal: AbortSignal,
+) => AsyncIterable<{
+  readonly registration: Pick<Registration, 'registrationId' | 'id'>;
+  readonly result: 'SENT' | 'UNKNOWN' | 'BOUNCED';
+  readonly detail: string;
+  readonly due: number;
 }>;
 
 /** What the process that runs the services gives them. */
@@ -107,8 +122,14 @@ export interface ServiceDependencies extends ProcessParts {
   readonly bundles: Bundles;
   readonly certificates: Certificates;
   readonly linkTokens: LinkTokens;
-  /** The path of links on the public listener, before the token. */
+  /** The path of links to evidence on the public listener, before the token. */
   readonly linkPath: string;
+  /** One-time links to API keys before the token: a URL, or a path if the address of the service is not known. */
+  readonly accessUrl: string;
+  /** The digest by which pre-registered addresses are compared. */
+  readonly digestEmail: (email: string) => Uint8Array;
+  /** Undefined if no mail server is set. */
+  readonly sendNotices: SendNotices | undefined;
   readonly provider: Pick<PaymentProvider, 'check'>;
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
   readonly feed: Feed;

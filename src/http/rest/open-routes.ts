@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
+import { type AccessDesk, createAccessRoutes } from './access-routes.ts';
 import { createLayout, type ReadFile } from './docs/layout.ts';
 import { createSite, homePath, type Responder } from './docs/site.ts';
 import { errorResponse, type HttpResponse, jsonResponse, jsonType, readBody } from './http-message.ts';
@@ -22,6 +23,7 @@ export interface OpenRouteDependencies {
   readonly readiness: Pick<Readiness, 'check'>;
   readonly log: PublicLog;
   readonly evidence: SharedEvidence;
+  readonly access: AccessDesk;
   /** Reads the files that pages are made of. */
   readonly readFile: ReadFile;
   readonly notifications: Notifications;
@@ -58,16 +60,18 @@ export interface Notifications {
 /** Responds to a request that needs no signature; undefined for any other request. */
 export type OpenRoutes = (request: IncomingMessage, event: RequestEvent) => Promise<HttpResponse> | undefined;
 
-/** A route that takes GET and HEAD, without a query. */
+/** A route without a query. */
 interface OpenRoute {
-  /** Its name in log and metrics, without the token of an evidence link. */
+  /** Its name in log and metrics, without the token of a link. */
   readonly operation: string;
+  /** GET and HEAD by default. */
+  readonly methods?: readonly string[];
   /** `RequestEvent.mayBeUnavailable`. */
   readonly mayBeUnavailable?: boolean;
   /** Headers of all its responses, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Throws ApiError. */
-  readonly respond: Responder;
+  readonly respond: (request: IncomingMessage, event: RequestEvent) => HttpResponse | Promise<HttpResponse>;
 }
 
 /** The path of evidence links; the token follows. */
@@ -75,7 +79,7 @@ export const linkPath = '/evidence/';
 /** The path to which the payment provider sends its notifications. */
 const notificationPath = '/payment/notifications';
 const probes: readonly string[] = ['/healthz', '/readyz'];
-const methods = ['GET', 'HEAD'];
+const reading = ['GET', 'HEAD'];
 
 /** The name of all pages of the documentation in log and metrics. */
 const docsOperation = '/docs';
@@ -90,12 +94,13 @@ const immutable = {
 };
 
 /**
- * The routes without signature: the documentation, health and version, the evidence log, links to evidence, and notifications of
- * the payment provider.
+ * The routes without signature: the documentation, health and version, the evidence log, links to evidence, the access desk, and
+ * notifications of the payment provider.
  */
 export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoutes {
-  const { openApi, version, readiness, log, evidence, readFile, notifications } = dependencies;
+  const { openApi, version, readiness, log, evidence, access, readFile, notifications } = dependencies;
   const layout = createLayout(readFile);
+  const accessRoute = createAccessRoutes(access, layout);
 
   async function ready(): Promise<HttpResponse> {
     const faults = await readiness.check();
@@ -132,7 +137,8 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
   for (const [path, respond] of others) routes.set(path, { operation: path, respond });
 
   function routeOf(path: string): OpenRoute | undefined {
-    return routes.get(path) ?? logRoute(path, log) ?? evidenceRoute(path, evidence) ?? unknownPage(path);
+    const known = routes.get(path) ?? logRoute(path, log) ?? evidenceRoute(path, evidence);
+    return known ?? accessRoute(path) ?? unknownPage(path);
   }
 
   return (request, event) => {
@@ -143,7 +149,7 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     if (path === notificationPath && (path === url || notifications.method === 'GET'))
       return respondToNotification(request, event, notifications);
     // Other methods at the root are signed calls.
-    const route = path === '/' && !methods.includes(method) ? undefined : routeOf(path);
+    const route = path === '/' && !reading.includes(method) ? undefined : routeOf(path);
     if (route === undefined) return undefined;
     event.operation = route.operation;
     event.isProbe = probes.includes(path);
@@ -155,16 +161,17 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
 async function respondTo(
   request: IncomingMessage,
   event: RequestEvent,
-  { headers, respond }: OpenRoute,
+  { methods = reading, headers, respond }: OpenRoute,
 ): Promise<HttpResponse> {
   const { method = '', url = '' } = request;
   let response: HttpResponse;
   try {
     if (!methods.includes(method)) {
-      throw new ApiError('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
+      const taken = `${methods.slice(0, -1).join(', ')} and ${methods.at(-1)}`;
+      throw new ApiError('METHOD_NOT_ALLOWED', `This route takes ${taken}.`, { allow: methods });
     }
     if (/\?./.test(url)) throw new ApiError('VALIDATION_FAILED', 'This route takes no query parameters.');
-    response = await respond(request);
+    response = await respond(request, event);
   } catch (error) {
     event.apiError = toApiError(error);
     response = errorResponse(event.apiError, event.requestId);

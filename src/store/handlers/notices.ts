@@ -20,14 +20,16 @@ export function createNoticeHandlers(
       if (sending !== undefined) {
         if ((sending.noticeAtS ?? 0) > deadBeforeS) return { next: 'BUSY' };
         const dead = { notice: 'UNKNOWN', noticeAtS: nowS, noticeDetail: diedDetail } as const;
-        return { next: 'UNKNOWN', registration: toRegistration(await table.change(sending.id, dead)) };
+        const ended = toRegistration(await table.change(sending.id, dead));
+        return { next: 'UNKNOWN', registration: ended, due: await table.count(isDue) };
       }
       const due = await table.first(isDue);
       if (due === undefined) return { next: 'DONE' };
       if (by !== undefined)
         await recordAudit(by, 'access notify', 'notices', { after: { due: await table.count(isDue) } });
       const claim = { notice: 'SENDING', noticeAttempt: attempt, noticeAtS: nowS } as const;
-      return { next: 'SEND', registration: toRegistration(await table.change(due.id, claim)) };
+      const claimed = toRegistration(await table.change(due.id, claim));
+      return { next: 'SEND', registration: claimed, due: await table.count(isDue) };
     }),
     RecordNotice: writes(async ({ registrationId, attempt, result, detail, nowS }) => {
       const isOwn = and(
@@ -46,11 +48,11 @@ export function createNoticeHandlers(
       const row = await table.require(registrationId);
       const { id, notice } = row;
       if (notice === 'BOUNCED') return toRegistration(row);
-      if (notice !== 'SENT' && notice !== 'UNKNOWN')
+      if (notice === 'SENDING')
         throw fieldError(
           'VALIDATION_FAILED',
           'registrationId',
-          'names a registration that no mail was sent to',
+          'names a registration whose notice is sent now',
         );
       const to = { notice: 'BOUNCED', noticeAtS: by.atS, noticeDetail: detail || null } as const;
       const changed = await table.change(id, to);

@@ -11,11 +11,12 @@ import { listenLocally } from '../../support/local-server.ts';
 import { openObserver } from '../../support/observer.ts';
 
 /** What the routes of the evidence log publish; by default nothing. */
-type OfLog = Pick<OpenRouteDependencies, 'log' | 'evidence'>;
+type OfLog = Pick<OpenRouteDependencies, 'log' | 'evidence' | 'access'>;
 
 const nothingPublished: OfLog = {
   log: { checkpoint: async () => undefined, verifierKeys: () => [], tile: async () => undefined },
   evidence: { open: async () => undefined },
+  access: { form: undefined, findLink: async () => undefined, claimLink: async () => undefined },
 };
 
 interface ListenerOptions extends Partial<OfLog> {

@@ -230,15 +230,18 @@ export function registrationPromises({ storeTest }: StoreTests): void {
     },
   );
 
-  storeTest('only a notice that may have arrived is marked as bounced', async (store) => {
+  storeTest('a notice is marked as bounced, and one that was due is then not sent', async (store) => {
     const { registrationId } = await store.preRegistered('one@example.com');
-    const mark = () => store.perform({ kind: 'MarkBounced', by, registrationId, detail: 'user unknown' });
-    await refused(mark(), 'VALIDATION_FAILED');
+    const skipped = await store.preRegistered('two@example.com');
+    const mark = (id: string) =>
+      store.perform({ kind: 'MarkBounced', by, registrationId: id, detail: 'user unknown' });
     await claim(store, 'a1', 1_000);
-    await refused(mark(), 'VALIDATION_FAILED');
+    await refused(mark(registrationId), 'VALIDATION_FAILED');
     await record(store, registrationId, 'a1', 'UNKNOWN');
-    const { notice, noticeDetail, noticeAtS } = await mark();
+    const { notice, noticeDetail, noticeAtS } = await mark(registrationId);
     assert.deepEqual([notice, noticeDetail, noticeAtS], ['BOUNCED', 'user unknown', tester.atS]);
+    await mark(skipped.registrationId);
+    assert.deepEqual(await claim(store, 'a2', 1_000), { next: 'DONE' });
   });
 
   storeTest('a removed registration is gone, and its address never gets a second notice', async (store) => {

@@ -12,6 +12,8 @@ export interface Page {
   readonly path: string;
   readonly title: string;
   readonly main: string;
+  /** Whether it has a form that is sent to this server. */
+  readonly hasForm?: boolean;
   /** The sections that are listed beside the text. */
   readonly sections?: readonly Section[];
   /** Scripts after the content, and the policy for what they load. The page then has its whole width for its content. */
@@ -33,7 +35,8 @@ export function createLayout(read: ReadFile): Layout {
   return (page) => {
     style ??= read('docs/site/style.css').toString();
     const policy = page.application?.policy ?? `style-src 'sha256-${hash('sha256', style, 'base64')}'`;
-    const headers = pageHeaders(`default-src 'none'; ${policy}; base-uri 'none'; form-action 'none'`);
+    const forms = page.hasForm ? "'self'" : "'none'";
+    const headers = pageHeaders(`default-src 'none'; ${policy}; base-uri 'none'; form-action ${forms}`);
     return { status: 200, headers, body: htmlOf(page, style) };
   };
 }
