@@ -22,6 +22,7 @@ const tasks: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     database: async () => (await import('./restore.ts')).database,
   },
   'Manage access': {
+    access: async () => (await import('./access.ts')).access,
     platform: async () => (await import('./platform.ts')).platform,
     key: async () => (await import('./key.ts')).key,
     token: async () => (await import('./token.ts')).token,

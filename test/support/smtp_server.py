@@ -1,0 +1,91 @@
+"""A mail server on 127.0.0.1 for tests, made of aiosmtpd. Its first line is its port.
+
+For each step of a mail it prints a line, and then waits for a line on its input: CONNECT, RCPT address, DATA address before the
+mail is stored, STORED address after it is, before the response. It appends stored mails to the file of the first argument, as JSON.
+
+The address says what becomes of a mail: unknown-… is rejected at RCPT, full-… after its text, later-… for now, policy-… because of
+who sends it, broken-… loses the connection after its text. With --password, the user artseal has to log in.
+"""
+
+import argparse
+import asyncio
+import email.policy
+import json
+import sys
+
+from aiosmtpd.smtp import SMTP, AuthResult
+
+replies = {
+    "unknown-": "550 5.1.1 no such user \x1b[31m here",
+    "later-": "451 4.7.1 greylisted",
+    "policy-": "554 5.7.1 relay access denied",
+}
+
+
+class Handler:
+    def __init__(self, file, steps):
+        self.file = file
+        self.steps = steps
+
+    async def step(self, *words):
+        print(*words, flush=True)
+        if not await self.steps.readline():
+            sys.exit(0)
+
+    async def handle_EHLO(self, server, session, envelope, hostname, responses):
+        session.host_name = hostname
+        await self.step("CONNECT")
+        return responses
+
+    async def handle_RCPT(self, server, session, envelope, address, options):
+        await self.step("RCPT", address)
+        for start, reply in replies.items():
+            if address.startswith(start):
+                return reply
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server, session, envelope):
+        (address,) = envelope.rcpt_tos
+        await self.step("DATA", address)
+        if address.startswith("full-"):
+            return "552 5.2.2 mailbox full"
+        if address.startswith("broken-"):
+            server.transport.abort()
+            return "250 lost"
+        mail = email.message_from_bytes(envelope.content, policy=email.policy.default)
+        stored = {
+            "from": envelope.mail_from,
+            "to": address,
+            "headers": {name.lower(): value for name, value in mail.items()},
+            "text": mail.get_content(),
+        }
+        with open(self.file, "a", encoding="utf-8") as file:
+            file.write(json.dumps(stored) + "\n")
+        await self.step("STORED", address)
+        return "250 2.0.0 queued"
+
+
+async def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file")
+    parser.add_argument("--password")
+    words = parser.parse_args()
+    loop = asyncio.get_running_loop()
+    steps = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(steps), sys.stdin)
+    handler = Handler(words.file, steps)
+
+    def authenticate(server, session, envelope, mechanism, data):
+        is_right = (data.login, data.password) == (b"artseal", words.password.encode())
+        return AuthResult(success=is_right, handled=False)
+
+    login = {}
+    if words.password is not None:
+        login = {"authenticator": authenticate, "auth_required": True, "auth_require_tls": False}
+    server = await loop.create_server(lambda: SMTP(handler, **login), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+asyncio.run(main())
