@@ -20,7 +20,9 @@ import { helpFor, listing, noCommand, overview, versionLine } from './help.ts';
 /** Names of fields on the command line that are not the field's own name, such as `--tier` and `KEY_ID`. */
 const fieldNames: Readonly<Record<string, string>> = {
   caller: 'NAME',
+  appointmentAt: '--at',
   expiresAt: '--expires',
+  expiresInSeconds: '--expires-in',
   overlapSeconds: '--overlap',
   partyId: '--id',
 };
