@@ -396,6 +396,7 @@ test('the choices of usage lines are completed, and no name of a value', async (
   assert.deepEqual(
     new Set(choices),
     new Set([
+      'DUE SENDING SENT UNKNOWN BOUNCED',
       'TRIAL STANDARD ENTERPRISE',
       'unlimited',
       'none',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import { AccessService } from '../../gen/artseal/v1/access_pb.ts';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import { BackupService } from '../../gen/artseal/v1/backup_pb.ts';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
@@ -24,6 +25,7 @@ export function typedClients(transport: Transport) {
     escrows: createClient(EscrowService, transport),
     events: createClient(EventService, transport),
     webhooks: createClient(WebhookService, transport),
+    access: createClient(AccessService, transport),
     admin: createClient(AdminService, transport),
     review: createClient(ReviewService, transport),
     backups: createClient(BackupService, transport),

@@ -40,6 +40,9 @@ const service = await startService(fileScope, {
     ARTSEAL_BACKUP_DIR: temporaryFolder(fileScope),
     ARTSEAL_BACKUP_EVERY: '20d',
     ARTSEAL_BACKUP_KEEP: '2',
+    // No mail is sent.
+    ARTSEAL_SMTP_URL: 'smtp://127.0.0.1:9',
+    ARTSEAL_MAIL_FROM: 'registry@registry.example',
   },
 });
 const receiver = createServer((_request, response) => response.writeHead(204).end());
@@ -99,6 +102,10 @@ async function createWorld(nth: number, responses: ReadonlyMap<DescMethod, Messa
       const name = `${consoleTokens.link.prefix}${system}`;
       return (await service.issuance.issueToken(operatorTerms(name), tester)).token;
     },
+    claimNotice: async () => {
+      const claim = { by: undefined, attempt: system, nowS: 20, deadBeforeS: 10 };
+      assert.equal((await service.execute({ kind: 'ClaimNotice', ...claim })).next, 'SEND');
+    },
     loseSecret: async () => {
       const keyRing = createKeyRing(parseMasterKeys(`lost:${'0'.repeat(64)}`));
       const issuance = createIssuance({ ...service, keyRing, environment: 'sandbox', clock: systemClock });
@@ -135,8 +142,8 @@ const masks: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/AS-\d{4}-\d{6}/g, 'AS'],
   [/\b[0-9a-f]{64}\b/g, 'HASH'],
   [/ES-\d{4}-[0-9A-Z]{4}/g, 'ES'],
-  [/\b(key|tok|wh|evt|el|ak_sandbox|sk_sandbox|it_sandbox|whsec)_[\w+/=-]+/g, '$1'],
-  [/\b(system|gallery|reader|lost) [1-9]\b/g, '$1'],
+  [/\b(key|tok|wh|evt|el|rg|ak_sandbox|sk_sandbox|it_sandbox|whsec)_[\w+/=-]+/g, '$1'],
+  [/\b(system|gallery|reader|lost|house) [1-9]\b|\b(person)-[1-9]\b/g, '$1$2'],
 ];
 
 /** What depends on how much was done before. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
+import { AccessService } from '../../../gen/artseal/v1/access_pb.ts';
 import { AdminService, Key_Tier, Party_Role, Token_Scope } from '../../../gen/artseal/v1/admin_pb.ts';
 import { BackupService } from '../../../gen/artseal/v1/backup_pb.ts';
 import { Escrow_State, Escrow_Type, EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
@@ -37,6 +38,8 @@ export interface World {
   delivered(webhookId: string): Promise<void>;
   /** Returns the token of a new console link. */
   linkToken(): Promise<string>;
+  /** Claims the notice that is due, as a server that is then killed does. */
+  claimNotice(): Promise<void>;
   /** Makes a key whose secret no master key opens. */
   loseSecret(): Promise<void>;
 }
@@ -59,6 +62,7 @@ function row<I extends DescMessage, O extends DescMessage>(
   return { method, request, volatile };
 }
 
+const access = AccessService.method;
 const admin = AdminService.method;
 const backup = BackupService.method;
 const escrow = EscrowService.method;
@@ -85,6 +89,7 @@ const escrowId = ({ was }: World) => was(escrow.createEscrow).escrowId;
 const keyId = ({ was }: World) => was(admin.createKey).key?.keyId ?? '';
 const webhookId = ({ was }: World) => was(webhook.createWebhook).webhook?.webhookId ?? '';
 const linkId = ({ was }: World) => was(evidence.createEvidenceLink).linkId;
+const registrationId = ({ was }: World) => was(access.preRegister).registration?.registrationId ?? '';
 const party = ({ system }: World) => ({ caller: system, ...parties[0], reason });
 
 /** The order matters: rows name what earlier rows made. */
@@ -187,6 +192,34 @@ export const rows: readonly Row[] = [
   row(admin.listTokens, () => oldest),
   row(admin.revokeToken, ({ was }) => ({ tokenId: was(admin.createToken).token?.tokenId ?? '', reason })),
 
+  row(access.preRegister, ({ nth }) => ({
+    ...{
+      email: `person-${nth}@example.com`,
+      name: 'Qi',
+      intendedUse: 'paintings',
+      tier: Key_Tier.TRIAL,
+      reason,
+    },
+  })),
+  row(access.listRegistrations, () => oldest),
+  row(access.setAppointment, (world) => ({
+    ...{ registrationId: registrationId(world), appointmentAt: '2099-01-01T09:00:00+08:00', reason },
+  })),
+  row(
+    access.approveRegistration,
+    (world) => ({
+      ...{ registrationId: registrationId(world), name: `house ${world.nth}`, tier: Key_Tier.TRIAL, reason },
+    }),
+    'link',
+  ),
+  row(access.renewAccessLink, (world) => ({ registrationId: registrationId(world), reason }), 'link'),
+  row(access.sendNotices, async ({ claimNotice }) => {
+    await claimNotice();
+    return { reason };
+  }),
+  row(access.markBounced, (world) => ({ registrationId: registrationId(world), detail: 'gone', reason })),
+  row(access.removeRegistration, (world) => ({ registrationId: registrationId(world), reason })),
+
   row(session.getSession, () => ({})),
   { ...row(session.createSession, () => ({})), token: ({ linkToken }) => linkToken() },
   { ...row(session.endSession, () => ({})), token: ({ was }) => was(session.createSession).text },
@@ -230,6 +263,7 @@ export const errorRows: readonly (readonly [Row, Reason])[] = [
     'ESCROW_NOT_FOUND',
   ],
   [row(maintenance.advanceClock, () => ({ seconds: 60 })), 'PERMISSION_DENIED'],
+  [row(access.markBounced, () => ({ registrationId: 'rg_none' })), 'NOT_FOUND'],
   [row(session.endSession, () => ({})), 'PERMISSION_DENIED'],
   [row(backup.verifyBackup, () => ({ file: join('..', 'none.tar') })), 'VALIDATION_FAILED'],
 ];

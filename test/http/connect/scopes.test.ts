@@ -41,6 +41,7 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.ReviewService': 'operate',
   'artseal.v1.BackupService': 'operate',
   'artseal.v1.MaintenanceService': 'operate',
+  'artseal.v1.AccessService': 'operate',
 };
 
 function scopeOf({ typeName }: DescService, { idempotency }: DescMethod): Scope {
