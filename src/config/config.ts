@@ -340,13 +340,18 @@ function readMail(env: NodeJS.ProcessEnv, source: Source) {
     const other = [smtpPassword, mailFrom].find(isSet);
     return other && refuse(smtpUrl, `is required if ${other.variable} is set`);
   }
-  const url = read(smtpUrl);
-  if (!isSet(mailFrom)) refuse(mailFrom, `is required if ${smtpUrl.variable} is set`);
-  if ((url.username !== '') !== isSet(smtpPassword))
+  const mail = readAll({
+    url: () => read(smtpUrl),
+    /** Read for each session. */
+    passwordFile: () => find(smtpPassword),
+    from: () =>
+      isSet(mailFrom) ? read(mailFrom) : refuse(mailFrom, `is required if ${smtpUrl.variable} is set`),
+  });
+  if ((mail.url.username !== '') !== isSet(smtpPassword))
     refuse(smtpPassword, `and a user in ${smtpUrl.variable} must both be set, or neither`);
   if (readOutsideUrl(env, source) === undefined)
     refuse(publicUrl, `is required if ${smtpUrl.variable} is set: notices name it`);
-  return { url, passwordFile: find(smtpPassword), from: read(mailFrom) };
+  return mail;
 }
 
 function readProviderSettings({ isSet, read }: Source): unknown {

@@ -55,6 +55,8 @@ describe('without any setting', () => {
       logWitnesses: undefined,
       logTimeStamps: undefined,
       webhooks: { networks: loopback, plainLoopback: true, proxy: undefined, authorities: undefined },
+      hasAccessForm: false,
+      mail: undefined,
       provider: simulated,
       providerSettings: {},
       namedFiles: [],
@@ -77,8 +79,12 @@ describe('a valid value is accepted', () => {
   const row = (variable: string, value: string, expected: Partial<Config>) =>
     [variable, value, expected] as const;
   const taken = [
-    row('ARTSEAL_PUBLIC_ADDR', '[::1]:80', { publicAddress: { host: '::1', port: 80 } }),
-    row('ARTSEAL_PUBLIC_ADDR', 'localhost:65535', { publicAddress: { host: 'localhost', port: 65_535 } }),
+    row('ARTSEAL_PUBLIC_ADDR', '[::1]:80', {
+      ...{ publicAddress: { host: '::1', port: 80 }, publicUrl: 'http://[::1]:80' },
+    }),
+    row('ARTSEAL_PUBLIC_ADDR', 'localhost:65535', {
+      ...{ publicAddress: { host: 'localhost', port: 65_535 }, publicUrl: 'http://localhost:65535' },
+    }),
     row('ARTSEAL_INTERNAL_ADDR', '[::1]:0', { internalAddress: { host: '::1', port: 0 } }),
     row('ARTSEAL_INTERNAL_ADDR', 'unix:/run/a/b.sock', { internalAddress: { path: '/run/a/b.sock' } }),
     row('ARTSEAL_TRUSTED_PROXIES', '127.0.0.1, 10.0.0.0/8,::1,FD00::/8, ::ffff:192.0.2.0/120,', {
@@ -97,6 +103,7 @@ describe('a valid value is accepted', () => {
     row('ARTSEAL_TIME_ZONE', 'Etc/GMT+5', { timeZone: 'Etc/GMT+5' }),
     row('ARTSEAL_CURRENCY', 'EUR', { currency: 'EUR' }),
     row('ARTSEAL_DRAIN_DELAY', '60', { drainDelayS: 60 }),
+    row('ARTSEAL_ACCESS_FORM', 'yes', { hasAccessForm: true }),
     row('ARTSEAL_BUYER_DEADLINE', '1m', { buyerDeadlineMs: 60_000 }),
     row('ARTSEAL_BUYER_DEADLINE', '24h', { buyerDeadlineMs: 86_400_000 }),
     row('ARTSEAL_BACKUP_EVERY', '60s', { backups: { folder: undefined, everyMs: 60_000, keep: 7 } }),
@@ -133,6 +140,10 @@ describe('another value is rejected, with the name of the variable', () => {
     ARTSEAL_PAYMENT_PROVIDER: 'bank|Simulated|Stripe|simulated,stripe',
     ARTSEAL_LOG_LEVEL: 'loud|INFO|30',
     ARTSEAL_BUYER_DEADLINE: '59s|25h|0|-1h|1',
+    ARTSEAL_ACCESS_FORM: 'on|Yes|1|true',
+    ARTSEAL_MAIL_FROM: 'registry|a@b|Registry <a@b.example>|a@b.example\\nBcc: c@d.example|a@@b.example',
+    ARTSEAL_SMTP_URL:
+      'mail.example|http://mail.example|smtp://|smtp://mail.example/path|smtp://mail.example?a=b|smtp://%ff@mail.example',
     ARTSEAL_DRAIN_DELAY: '61|-1|1.5|5s|1e1| 5|١',
     ARTSEAL_PUBLIC_ADDR: `${wrongAddresses}|unix:/run/artseal/public.sock`,
     ARTSEAL_INTERNAL_ADDR:
@@ -356,7 +367,7 @@ describe('all faults are reported at once', () => {
     const ofProviders = providers.flatMap(({ settings }) => Object.values<Setting>(settings));
     // Any text names a folder; certificates and a password are read later, and the settings of a provider that is not set
     // never.
-    const other = /^ARTSEAL_(DATA_DIR|MASTER_KEY|DATABASE_\w+_FILE|\w+_TLS_\w+)$/;
+    const other = /^ARTSEAL_(DATA_DIR|MASTER_KEY|(DATABASE|SMTP)_\w+_FILE|\w+_TLS_\w+)$/;
     assert.deepEqual(
       faultsOf(() => readConfig({ ...env, ARTSEAL_MASTER_KEY: '' })),
       variables.filter((name) => !other.test(name) && !ofProviders.some(({ variable }) => variable === name)),
@@ -400,6 +411,52 @@ test('by default only a sandbox that listens on loopback sends webhooks to loopb
   assert.deepEqual(found({ ARTSEAL_WEBHOOK_PROXY: 'http://proxy.internal:3128' }), [[], false]);
   assert.deepEqual(found(production), [[], false]);
   assert.deepEqual(found({ ...production, ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.1' }), [['127.0.0.1'], false]);
+});
+
+test('a mail server needs a sender, a user with a password, and the address of the service', () => {
+  const env = { ARTSEAL_SMTP_URL: 'smtps://ann%40x@mail.example', ARTSEAL_MAIL_FROM: 'registry@a.example' };
+  const whole = { ...env, ARTSEAL_SMTP_PASSWORD_FILE: '/etc/password' };
+  assert.deepEqual(readConfig(whole).mail, {
+    ...{ url: new URL(env.ARTSEAL_SMTP_URL), passwordFile: '/etc/password', from: 'registry@a.example' },
+  });
+  const withoutUser = { ...env, ARTSEAL_SMTP_URL: 'smtp://127.0.0.1:25' };
+  assert.equal(readConfig(withoutUser).mail?.passwordFile, undefined);
+  const production = {
+    ...{ ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_MASTER_KEY: `main:${'ab'.repeat(32)}` },
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+  };
+  for (const [wrong, variable, rule] of [
+    [
+      { ARTSEAL_MAIL_FROM: 'registry@a.example' },
+      'ARTSEAL_SMTP_URL',
+      'is required if ARTSEAL_MAIL_FROM is set',
+    ],
+    [
+      { ...withoutUser, ARTSEAL_MAIL_FROM: '' },
+      'ARTSEAL_MAIL_FROM',
+      'is required if ARTSEAL_SMTP_URL is set',
+    ],
+    [env, 'ARTSEAL_SMTP_PASSWORD_FILE', 'and a user in ARTSEAL_SMTP_URL must both be set, or neither'],
+    [
+      { ...whole, ...withoutUser },
+      'ARTSEAL_SMTP_PASSWORD_FILE',
+      'and a user in ARTSEAL_SMTP_URL must both be set',
+    ],
+    [
+      { ...env, ARTSEAL_SMTP_URL: 'smtp://ann:geheim@mail.example' },
+      'ARTSEAL_SMTP_URL',
+      'must not contain a password',
+    ],
+    [{ ...withoutUser, ...production }, 'ARTSEAL_PUBLIC_URL', 'is required if ARTSEAL_SMTP_URL is set'],
+  ] as const)
+    assert.throws(
+      () => readConfig(wrong),
+      (error: Error) => {
+        assert.doesNotMatch(error.message, /geheim/);
+        return error instanceof ConfigError && error.message.startsWith(`${variable} ${rule}`);
+      },
+      `${variable} ${rule}`,
+    );
 });
 
 test('a proxy has an address, and may have a user and a password', () => {
