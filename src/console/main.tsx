@@ -6,6 +6,7 @@ import { link, viewOf } from './format.ts';
 import { OrdersView, OrderView } from './orders.tsx';
 import { OverviewView } from './overview.tsx';
 import { PlatformsView, PlatformView } from './platforms.tsx';
+import { RegistrationsView } from './registrations.tsx';
 import { RequestsView } from './requests.tsx';
 import {
   keptToken,
@@ -70,6 +71,7 @@ const views: Readonly<Record<string, View>> = {
     scope: 'OPERATE',
     show: (id) => (id === undefined ? <PlatformsView /> : <PlatformView name={id} />),
   },
+  access: { label: 'Access', scope: 'OPERATE', show: () => <RegistrationsView /> },
   tokens: { label: 'Tokens', scope: 'OPERATE', show: () => <TokensView /> },
   parties: { label: 'Parties', scope: 'OPERATE', show: () => <PartiesView /> },
   webhooks: {

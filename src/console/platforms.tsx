@@ -27,7 +27,8 @@ import {
   useLoad,
 } from './ui.tsx';
 
-const limitFields = (platform?: Platform): readonly Field[] => [
+/** The fields of the limits of a platform. */
+export const limitFields = (platform?: Pick<Platform, 'tier'> & Partial<Platform>): readonly Field[] => [
   {
     name: 'tier',
     label: 'Tier',
@@ -57,7 +58,7 @@ const limitFields = (platform?: Platform): readonly Field[] => [
 ];
 
 /** The limits of a request, as the operator entered them. */
-function limitsOf({ tier = '', quota = '', cap = '' }: Values) {
+export function limitsOf({ tier = '', quota = '', cap = '' }: Values) {
   return {
     tier: Key_Tier[tier as keyof typeof Key_Tier],
     ...(quota !== '' && { monthlyQuota: BigInt(quota) }),

@@ -223,6 +223,7 @@ const tones: Readonly<Record<string, string>> = {
   ...{ ACTIVE: 'good', VALID: 'good', ENABLED: 'good', DELIVERED: 'good', RELEASED: 'good' },
   ...{ SUSPENDED: 'bad', REVOKED: 'off', EXPIRED: 'off', DISABLED: 'bad', FAILED: 'bad' },
   ...{ PENDING: 'wait', WAITING: 'wait', UNPAID: 'wait', FROZEN: 'wait' },
+  ...{ SENT: 'good', UNKNOWN: 'bad', BOUNCED: 'bad', DUE: 'wait', SENDING: 'wait' },
 };
 
 /** A status word, with a colour that repeats what it says. */

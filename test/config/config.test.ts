@@ -142,8 +142,6 @@ describe('another value is rejected, with the name of the variable', () => {
     ARTSEAL_BUYER_DEADLINE: '59s|25h|0|-1h|1',
     ARTSEAL_ACCESS_FORM: 'on|Yes|1|true',
     ARTSEAL_MAIL_FROM: 'registry|a@b|Registry <a@b.example>|a@b.example\\nBcc: c@d.example|a@@b.example',
-    ARTSEAL_SMTP_URL:
-      'mail.example|http://mail.example|smtp://|smtp://mail.example/path|smtp://mail.example?a=b|smtp://%ff@mail.example',
     ARTSEAL_DRAIN_DELAY: '61|-1|1.5|5s|1e1| 5|١',
     ARTSEAL_PUBLIC_ADDR: `${wrongAddresses}|unix:/run/artseal/public.sock`,
     ARTSEAL_INTERNAL_ADDR:
@@ -421,6 +419,15 @@ test('a mail server needs a sender, a user with a password, and the address of t
   });
   const withoutUser = { ...env, ARTSEAL_SMTP_URL: 'smtp://127.0.0.1:25' };
   assert.equal(readConfig(withoutUser).mail?.passwordFile, undefined);
+  for (const url of [
+    'mail.example',
+    'http://mail.example',
+    'smtp://',
+    'smtp://a/b',
+    'smtp://a?b',
+    'smtp://%ff@a',
+  ])
+    assert.throws(() => readConfig({ ...whole, ARTSEAL_SMTP_URL: url }), naming('ARTSEAL_SMTP_URL'), url);
   const production = {
     ...{ ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_MASTER_KEY: `main:${'ab'.repeat(32)}` },
     ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Token_Status } from '../../gen/artseal/v1/admin_pb.ts';
+import { Key_Tier, Token_Status } from '../../gen/artseal/v1/admin_pb.ts';
 import { Delivery_Status } from '../../gen/artseal/v1/webhook_pb.ts';
 import { artsealWith } from '../support/artseal.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
@@ -17,6 +17,7 @@ import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { openTestProvider } from '../support/simulator.ts';
+import { skipUnlessMailServer, startSmtpServer } from '../support/smtp-server.ts';
 
 const skip = skipUnlessInstalled('chromium');
 const provider = openTestProvider(fileScope);
@@ -132,6 +133,60 @@ test('an operator creates a platform, whose key then signs calls, and rotates it
   await person.shows('leaked');
   await person.shows('contract 7');
   assertQuiet(person.page);
+});
+
+test('an operator approves a pre-registered person, whose link issues a key, and sends the notices', {
+  skip: skip || skipUnlessMailServer(),
+}, async (t) => {
+  const mailServer = await startSmtpServer(t);
+  const desk = await startService(t, {
+    env: { ARTSEAL_SMTP_URL: mailServer.url, ARTSEAL_MAIL_FROM: 'registry@registry.example' },
+  });
+  const person = await open(`${desk.internalUrl}/console`);
+  await person.type(await desk.token(true), '#token');
+  await person.press('Sign in');
+  await person.shows('Overview', 'h1');
+  await person.goTo('#/access', 'Access');
+  for (const [nth, name] of ['<b>Qi</b>', 'Ren'].entries()) {
+    await person.press('Add registration');
+    const texts = {
+      email: `person-${nth}@example.com`,
+      name,
+      intendedUse: 'ink paintings',
+      reason: 'by letter',
+    };
+    await person.confirm('Add registration', texts);
+    await person.dialogClosed();
+    await person.shows(`person-${nth}@example.com`, 'tbody');
+  }
+  await person.shows('<b>Qi</b>', 'tbody');
+  await person.press('Set appointment');
+  await person.page.until(`${dialog}?.querySelector('[name=at]') != null`);
+  await person.page.value(`${dialog}.querySelector('[name=at]').value = '2099-01-01T09:00'`);
+  await person.confirm('Set appointment', { reason: 'by telephone' });
+  await person.dialogClosed();
+  await person.shows('Change appointment', 'tbody');
+  await person.shows('2099', 'tbody');
+
+  await person.press('Approve');
+  await person.confirm('Approve', { reason: 'contract 8' });
+  const [link = ''] = await person.secrets();
+  await person.shows('link until', 'tbody');
+  const issued = await fetch(`${desk.publicUrl}${new URL(link).pathname}`, { method: 'POST' });
+  const [apiKey = '', apiSecret = ''] = (await issued.text()).match(/\b[as]k_sandbox_\w+/g) ?? [];
+  assert.equal((await fileArtwork(desk, { apiKey, apiSecret })).status, 200);
+
+  await person.press('Send notices');
+  await person.confirm('Send notices', { reason: 'self-service is open' });
+  await person.shows('SENT: 2', 'dialog[open]');
+  await person.press('Close', dialog);
+  await person.shows('key issued', 'tbody');
+  await person.shows('SENT', 'tbody');
+  assert.deepEqual(
+    mailServer.mails().map(({ to }) => to),
+    ['person-0@example.com', 'person-1@example.com'],
+  );
+  assert.deepEqual(person.page.complaints, []);
 });
 
 test('an operator decides an order in review', { skip }, async () => {
@@ -400,6 +455,13 @@ test('axe finds nothing serious, wide and narrow, light and dark', { skip }, asy
     const { deliveries } = await webhooks.listDeliveries({ webhookId });
     return deliveries[0]?.error !== undefined;
   });
+  const { access } = await service.operator();
+  const registered = {
+    email: `${'long'.repeat(15)}@example.com`,
+    name: 'x'.repeat(128),
+    intendedUse: 'y'.repeat(500),
+  };
+  await access.preRegister({ ...registered, tier: Key_Tier.TRIAL });
   const signIn = await open();
   const person = await openedByOperator();
   const { page } = person;
@@ -411,6 +473,7 @@ test('axe finds nothing serious, wide and narrow, light and dark', { skip }, asy
     [`#/orders/${escrowId}`, escrowId, 'Refund'],
     ['#/platforms', 'Platforms'],
     [`#/platforms/${platform.caller}`, platform.caller],
+    ['#/access', 'Access', 'Add registration'],
     ['#/tokens', 'Tokens', 'Create token'],
     ['#/parties', 'Parties', 'Add party'],
     ['#/webhooks', 'Webhooks'],
