@@ -224,7 +224,7 @@ export function isWriting({ idempotency }: DescMethod): boolean {
 /**
  * Whether a repeated call does no harm. A stream has no admission, so nothing recognises the repetition. Backups are IDEMPOTENT:
  * they write files and not the store. CreateBackup needs a file that does not exist, so a repeated call fails; a repeated
- * RotateBackups takes one more backup at worst.
+ * RotateBackups takes one more backup at worst. SendNotices continues where an earlier call ended.
  */
 function mayRepeat({ idempotency }: DescMethod): boolean {
   return idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;

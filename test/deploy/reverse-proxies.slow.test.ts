@@ -229,7 +229,11 @@ for (const proxy of Object.values(reverseProxies)) {
 }
 
 /** Targets that give access to anybody who knows them. */
-const secretTargets = ['/payment/notifications?secret=of-the-hook', '/evidence/secret-of-the-link'];
+const secretTargets = [
+  '/payment/notifications?secret=of-the-hook',
+  '/evidence/secret-of-the-link',
+  '/access/secret-of-the-link',
+];
 
 test('no log of nginx has the secret of a hook or link, whether the service answers or not', {
   skip: skipUnlessInstalled('openssl', 'nginx'),
