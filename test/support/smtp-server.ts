@@ -47,9 +47,9 @@ export async function startSmtpServer(
   const port = Promise.withResolvers<number>();
   createInterface(child.stdout).on('line', async (line) => {
     if (/^\d+$/.test(line)) return port.resolve(Number(line));
-    const [step = '', address = ''] = line.split(' ');
+    const [number, step = '', address = ''] = line.split(' ');
     await atStep(step as Step, address);
-    child.stdin.write('\n');
+    child.stdin.write(`${number}\n`);
   });
   child.once('close', () => port.reject(new Error('the mail server ended')));
   child.stdin.on('error', () => {});

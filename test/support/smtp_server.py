@@ -1,7 +1,8 @@
 """A mail server on 127.0.0.1 for tests, made of aiosmtpd. Its first line is its port.
 
-For each step of a mail it prints a line, and then waits for a line on its input: CONNECT, RCPT address, DATA address before the
-mail is stored, STORED address after it is, before the response. It appends stored mails to the file of the first argument, as JSON.
+For each step of a mail it prints a line with the number of the step, and then waits for this number on its input: CONNECT, RCPT
+address, DATA address before the mail is stored, STORED address after it is, before the response. It appends stored mails to the file
+of the first argument, as JSON.
 
 The address says what becomes of a mail: unknown-… is rejected at RCPT, full-… after its text, later-… for now, policy-… because of
 who sends it, broken-… loses the connection after its text. With --password, the user artseal has to log in.
@@ -23,14 +24,23 @@ replies = {
 
 
 class Handler:
-    def __init__(self, file, steps):
+    def __init__(self, file):
         self.file = file
-        self.steps = steps
+        self.waiting = {}
+        self.steps = 0
 
     async def step(self, *words):
-        print(*words, flush=True)
-        if not await self.steps.readline():
-            sys.exit(0)
+        self.steps += 1
+        number = self.steps
+        self.waiting[number] = asyncio.get_running_loop().create_future()
+        print(number, *words, flush=True)
+        await self.waiting[number]
+
+    async def release(self, numbers):
+        while line := await numbers.readline():
+            future = self.waiting.pop(int(line))
+            if not future.done():
+                future.set_result(None)
 
     async def handle_EHLO(self, server, session, envelope, hostname, responses):
         session.host_name = hostname
@@ -74,7 +84,7 @@ async def main():
     loop = asyncio.get_running_loop()
     steps = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(steps), sys.stdin)
-    handler = Handler(words.file, steps)
+    handler = Handler(words.file)
 
     def authenticate(server, session, envelope, mechanism, data):
         is_right = (data.login, data.password) == (b"artseal", words.password.encode())
@@ -85,7 +95,8 @@ async def main():
         login = {"authenticator": authenticate, "auth_required": True, "auth_require_tls": False}
     server = await loop.create_server(lambda: SMTP(handler, **login), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    # The end of its input ends it.
+    await handler.release(steps)
 
 
 asyncio.run(main())
