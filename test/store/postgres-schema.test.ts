@@ -25,7 +25,7 @@ const endingWithCalls = ['usage'];
 /** Columns of text whose members queries read. */
 const jsonColumns = ['party.provider_ids', 'log_event.detail'];
 /** Tables whose rows get their ids from those who insert them. */
-const withGivenIds = ['deployment', 'log_leaf', 'oldest_version', 'webhook'];
+const withGivenIds = ['deployment', 'log_leaf', 'oldest_version', 'registration', 'webhook'];
 /** Indexes that end with the id of the row, as all do in SQLite: lists read them in this order. */
 const endingWithId = [
   ...['escrow_by_caller', 'escrow_by_caller_and_state', 'escrow_by_filing', 'escrow_by_state'],

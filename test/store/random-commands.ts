@@ -1,6 +1,7 @@
 import { eventTypes } from '../../src/domain/event.ts';
 import type { Command, Kind } from '../../src/store/store.ts';
 import { orderMakers } from './random-orders.ts';
+import { registrationMakers } from './random-registrations.ts';
 import type { Makers, World } from './random-world.ts';
 
 const recordName = (world: World) => ({
@@ -307,7 +308,7 @@ const otherMakers: Makers = {
 
 const makers: Makers = {
   ...{ ...filingMakers, ...evidenceMakers, ...orderMakers, ...callerMakers, ...partyMakers },
-  ...{ ...webhookMakers, ...otherMakers },
+  ...{ ...webhookMakers, ...registrationMakers, ...otherMakers },
 };
 
 /** How often each command is made, relative to one that is not listed. */
@@ -323,7 +324,7 @@ const weights: Readonly<Partial<Record<Kind, number>>> = {
   ...{ AddWebhook: 3, ListWebhooks: 2, FindWebhook: 2, ChangeWebhook: 3, BeginWebhookTest: 3 },
   ...{ RotateWebhookSecret: 2, ListDeliveries: 4, Redeliver: 4, ListSending: 2, ClaimDeliveries: 16 },
   ...{ RecordAttempts: 12, ReadEvents: 6, ReadAllEvents: 4, WarnOfEndingHolds: 2, ReadMetrics: 5 },
-  ...{ ListAuditLog: 4, Reject: 3 },
+  ...{ ListAuditLog: 4, Reject: 3, AddRegistration: 3, ClaimNotice: 4, RecordNotice: 12, ClaimAccess: 3 },
 };
 
 const all = Object.keys(makers) as readonly Kind[];

@@ -26,7 +26,7 @@ export type Registration = Message<"artseal.v1.Registration"> & {
   registrationId: string;
 
   /**
-   * Counts up in the order of arrival. Numbers of removed registrations are missing.
+   * Its place in the order of arrival: higher for a later one. Places of removed registrations are missing.
    *
    * @generated from field: int64 position = 2;
    */

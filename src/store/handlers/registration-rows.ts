@@ -37,6 +37,14 @@ export function createRegistrationRows(database: Database) {
       await database.update(registration).set(to).where(eq(registration.id, id)).run();
       return (await first(eq(registration.id, id))) as RegistrationRow;
     },
+    /** The id of a registration that arrives now. Ids of removed ones at the end are used again, on both engines alike. */
+    nextId: async (): Promise<number> => {
+      const newest = await database
+        .select({ id: sql<number>`max(${registration.id})` })
+        .from(registration)
+        .get();
+      return Number(newest?.id ?? 0) + 1;
+    },
     count: async (condition: SQL): Promise<number> => {
       const counted = await database
         .select({ rows: sql<number>`count(*)` })

@@ -31,7 +31,7 @@ export function createRegistrationHandlers(
     const { registrationId, emailDigest, ...texts } = given;
     const row = { ...texts, byForm, registeredAtS: atS };
     if (removed !== undefined) return table.change(removed.id, { ...row, removedAtS: null });
-    const added = { ...row, registrationId, emailDigest: Buffer.from(emailDigest) };
+    const added = { ...row, id: await table.nextId(), registrationId, emailDigest: Buffer.from(emailDigest) };
     await database.insert(registration).values(added).run();
     return table.require(registrationId);
   }
