@@ -132,7 +132,6 @@ export function startInstance(options: InstanceOptions): Instance {
   });
   const { service, calls } = options.assembly.assemble({
     ...deployment,
-    publicUrl: undefined,
     ...{ store, keyRing, clock, random, newInstructionId, log },
     businessClock: createBusinessClock(clock),
     isClockAdvanceable: false,

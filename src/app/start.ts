@@ -121,7 +121,6 @@ export function configuredParts(
     isClockAdvanceable: isClockAdvanceable(config),
     partyRules: config.provider.parties,
     currency: config.currency,
-    publicUrl: config.publicUrl,
     random: Math.random,
     newInstructionId: randomUUIDv7,
     webhooks: config.webhooks,

@@ -13,8 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 // The scripts are loaded by the shells that they are for. What Debian's packages of the shells configure is left out.
 
 const commands =
-  'audit-log backup call certificate check clock completion console database demo escrow events evidence help init instances key licenses listen ' +
-  'access audit-log backup call check clock completion console database demo escrow events evidence help init instances key licenses listen ' +
+  'access audit-log backup call certificate check clock completion console database demo escrow events evidence help init instances key licenses listen ' +
   'log move party platform ready reload requests restore retention sandbox secrets serve sign token trigger upgrade verify ' +
   'webhooks';
 const actionFlags = '--filing-cap --help --json --monthly-quota --name --reason --tier --url';

@@ -148,7 +148,12 @@ test('the page shows what a bundle discloses, and names what it hides', { skip }
     'Proven: the filing AS-2026-000003 is in the log registry.example/log.',
   );
   const text = await shown(page);
-  for (const words of ['Gallery One', 'Qi Baishi', 'front.jpg', 'The members that the file hides: Price in minor units'])
+  for (const words of [
+    'Gallery One',
+    'Qi Baishi',
+    'front.jpg',
+    'The members that the file hides: Price in minor units',
+  ])
     assert.ok(text.includes(words), `${words} is not in ${text}`);
   assert.match(text, /Price in minor units\s+not disclosed/);
   assertQuiet(page, fromDisk);
