@@ -20,12 +20,12 @@ const english = {
 };
 
 const chinese: typeof english = {
-  noBundle: '尚未选择证据包。',
+  noBundle: '尚未选择存证包。',
   chosen: (name, bytes) => `已选择：${name}，${bytes} 字节。`,
   code: '二维码',
-  brokenCode: '无法读取二维码。请选择备案证书（PDF）或证据包。',
+  brokenCode: '无法读取二维码。请选择备案证书（PDF）或存证包。',
   tooLarge: (name, bytes, max) => `${name} 过大：有 ${bytes} 字节，上限为 ${max}。`,
-  bundleMissing: '请先选择证据包。',
+  bundleMissing: '请先选择存证包。',
   keyMissing: '缺少验证公钥。请粘贴公钥，或选择含有它的文件。',
   isProven: '已证明',
   checks: '检查项',

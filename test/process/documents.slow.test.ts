@@ -96,6 +96,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
     fileWithPhotograph = '',
     fetchEvidence = '',
     verify = '',
+    certificate = '',
     fetchPriceless = '',
     open = '',
     read = '',
@@ -111,6 +112,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   await getEvidence({ publicUrl: `http://${addresses.ARTSEAL_PUBLIC_ADDR}` }, ofSandbox, filingNo);
   await signed(fetchEvidence);
   assert.match(await run(verify), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);
+  assert.match(await signed(certificate), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);
   await signed(fetchPriceless);
   assert.match(await run(verify.replace('evidence.json', 'priceless.json')), /^ {2}hidden {5}price$/m);
   assert.equal(JSON.parse(await signed(open)).state, 'FROZEN');

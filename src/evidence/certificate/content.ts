@@ -72,7 +72,7 @@ export function contentOf(proven: Proven, bundle: string, facts: CertificateFact
       { name: { zh: '备案哈希', en: 'Hash' }, value: hash ?? notDisclosed },
     ],
     log: [
-      { name: { zh: '证据日志', en: 'Evidence log' }, value: checkpoint.origin },
+      { name: { zh: '存证日志', en: 'Evidence log' }, value: checkpoint.origin },
       { name: { zh: '日志位置', en: 'Position' }, value: `${index} / ${size} (0 … ${size - 1})` },
       { name: { zh: '记入时间', en: 'Logged at' }, value: instant(proven.timeS) },
       { name: { zh: '检查点', en: 'Checkpoint' }, value: `${size}  ${Buffer.from(root).toString('base64')}` },
@@ -112,7 +112,7 @@ const captionOf = (omitted: readonly string[]): Bilingual => {
     omitted.map((name) => memberName(name)[language]).join(separator);
   if (omitted.length === 0) return { zh: '扫码核验', en: 'Scan to check' };
   return {
-    zh: `扫码核验（不含：${named('zh', '、')}，见所附证据包）`,
+    zh: `扫码核验（不含：${named('zh', '、')}，见所附存证包）`,
     en: `Scan to check (without ${named('en', ', ')}: see the attached bundle)`,
   };
 };
@@ -122,7 +122,7 @@ const sectionsOf = (pageUrl: string): CertificateContent['sections'] => [
     title: { zh: '证明什么', en: 'What it proves' },
     lines: [
       {
-        zh: '上列记录以该编号载于该证据日志的该位置；持有验证公钥者签署了包含它的检查点。',
+        zh: '上列记录以该编号载于该存证日志的该位置；持有验证公钥者签署了包含它的检查点。',
         en: 'The record above is in the evidence log at this position, under this number. The holder of the verifier key signed the checkpoint that contains it.',
       },
       {
@@ -139,7 +139,7 @@ const sectionsOf = (pageUrl: string): CertificateContent['sections'] => [
         en: 'Who made the work, and whether the record is true: the log keeps what was filed, and nobody checked it.',
       },
       {
-        zh: '不是司法证据。证据链尚在选型，未确立任何链或司法存证能力。',
+        zh: '不是司法证据。存证链尚在选型，未确立任何链或司法存证能力。',
         en: 'It is not judicial evidence. The evidence chain is under selection: no chain and no judicial-evidence capability is established.',
       },
       {
@@ -160,7 +160,7 @@ const sectionsOf = (pageUrl: string): CertificateContent['sections'] => [
         en: 'Compare the verifier key with one from another source, such as a contract, a letter or a website of a third party.',
       },
       {
-        zh: '证据包附于本文件（evidence.json），应逐字节保存。',
+        zh: '存证包附于本文件（evidence.json），应逐字节保存。',
         en: 'The evidence bundle is attached to this file (evidence.json). Keep it byte for byte.',
       },
     ],

@@ -17,7 +17,7 @@ const settings: readonly (readonly [size: number, lines: number])[] = [
   ...[9.5, 8.5, 7.5, 6.5, 5.5, 4.8].map((size) => [size, Number.POSITIVE_INFINITY] as const),
   ...[24, 16, 10, 6, 3].map((lines) => [4.8, lines] as const),
 ];
-const more = '… 全文见所附证据包 full text in the attached bundle';
+const more = '… 全文见所附存证包 full text in the attached bundle';
 
 const ink = '#1b1b1b';
 const quiet = '#555555';

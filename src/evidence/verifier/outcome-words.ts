@@ -84,7 +84,7 @@ const chinese: Words = {
     FORKED: '一致性',
   },
   passed: {
-    MALFORMED: '文件是完整的证据包，没有多余内容。',
+    MALFORMED: '文件是完整的存证包，没有多余内容。',
     HASH_MISMATCH: '哈希和所披露的各项相符，日志条目所承诺的正是该记录、编号和时间。',
     NOT_INCLUDED: '各哈希由该条目通向日志的根哈希。',
     BAD_SIGNATURE: '您的公钥签署了含该根哈希的检查点。',
@@ -116,7 +116,7 @@ const chinese: Words = {
   ],
   silent: (witness) => `见证方 ${witness} 见过截至此检查点的日志：它没有共同签署。`,
   alwaysOpen: ['公钥属于谁：这取决于您从何处取得它。', '任何司法上的效力：它既不是链，也不是司法证据。'],
-  timeStamp: '证据包中的时间戳：本页不作检查，请用 artseal verify。',
+  timeStamp: '存证包中的时间戳：本页不作检查，请用 artseal verify。',
   notDisclosed: '未披露',
   fields: {
     filingNo: '备案编号',
