@@ -72,8 +72,8 @@ export interface RegistrationCommands {
     readonly isNew: boolean;
   };
   /**
-   * Adds a pre-registration of the form at `atS`, Unix seconds; does nothing for an address that is known. Returns false, and adds
-   * nothing, if the form has added `max`.
+   * Adds a pre-registration of the form at `atS`, Unix seconds; changes nothing for an address that is known. Returns false, and adds
+   * nothing, if the form has added `max`. Neither the result nor its time shows whether an address is known.
    */
   TakeForm(command: {
     readonly atS: number;

@@ -15,6 +15,7 @@ import {
   crashCopy,
   firstPage,
   newKey,
+  newRegistration,
   nowS,
   ofNobody,
   painting,
@@ -107,6 +108,16 @@ test('a batch is one commit, and each request sees the ones before it', async (t
     'NONCE_REUSED',
   ]);
   assert.equal(commitsIn(dataDir), before + 1);
+});
+
+test('a form costs a commit, also for an address that is known', async (t) => {
+  const { batch, dataDir } = await openWithClient(t);
+  for (const email of ['one@example.com', 'ONE@example.com']) {
+    const before = commitsIn(dataDir);
+    const taken = { kind: 'TakeForm', atS: nowS, max: 9, registration: newRegistration(email) } as const;
+    assert.deepEqual(await batch({ effect: taken }), ['true']);
+    assert.equal(commitsIn(dataDir), before + 1, email);
+  }
 });
 
 test('a batch is on disk when its replies are sent, and nothing of it before its commit', async (t) => {
