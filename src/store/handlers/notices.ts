@@ -37,11 +37,20 @@ export function createNoticeHandlers(
         eq(registration.noticeAttempt, attempt),
         inArray(registration.notice, ['SENDING', 'UNKNOWN']),
       );
-      const to =
-        result === 'NOT_SENT'
-          ? { notice: null, noticeAttempt: null, noticeAtS: null, noticeDetail: null }
-          : { notice: result, noticeAtS: nowS, noticeDetail: detail || null };
-      await database.update(registration).set(to).where(isOwn).run();
+      const row = await table.first(isOwn);
+      if (row === undefined) return table.count(isDue);
+      const isRemoved = row.removedAtS !== null;
+      if (result !== 'NOT_SENT') {
+        // The words of a mail server may name the address.
+        const noticeDetail = isRemoved ? null : detail || null;
+        await table.change(row.id, { notice: result, noticeAtS: nowS, noticeDetail });
+      } else if (isRemoved) {
+        // No notice is left to remember.
+        await database.delete(registration).where(eq(registration.id, row.id)).run();
+      } else {
+        const due = { notice: null, noticeAttempt: null, noticeAtS: null, noticeDetail: null };
+        await table.change(row.id, due);
+      }
       return table.count(isDue);
     }),
     MarkBounced: writes(async ({ by, registrationId, detail }) => {

@@ -272,6 +272,30 @@ export function registrationPromises({ storeTest }: StoreTests): void {
     assert.deepEqual(await claim(store, 'a2', 2_000), { next: 'DONE' });
   });
 
+  storeTest('the late result of an attempt finds a registration that was removed', async (store) => {
+    const remove = (registrationId: string) =>
+      store.perform({ kind: 'RemoveRegistration', by, registrationId });
+    const removedWhileUnknown = async (email: string, attempt: string) => {
+      const { registrationId } = await store.preRegistered(email);
+      await claim(store, attempt, 1_000);
+      assert.equal((await claim(store, 'other', 1_900)).next, 'UNKNOWN');
+      await remove(registrationId);
+      return registrationId;
+    };
+    // The mail server did not take the mail: nothing is due, and the address can be registered like a new one.
+    const unsent = await removedWhileUnknown('one@example.com', 'a1');
+    assert.equal(await record(store, unsent, 'a1', 'NOT_SENT'), 0);
+    assert.deepEqual(await claim(store, 'a2', 2_000), { next: 'DONE' });
+    assert.equal((await store.preRegistered('one@example.com')).notice, null);
+    await remove((await listed(store))[0]?.registrationId ?? '');
+    // The words of the mail server may name the address.
+    const sent = await removedWhileUnknown('two@example.com', 'a3');
+    const words = { attempt: 'a3', result: 'SENT', detail: '250 two@example.com queued', nowS: 50 } as const;
+    await store.perform({ kind: 'RecordNotice', registrationId: sent, ...words });
+    const { notice, noticeDetail } = await store.preRegistered('two@example.com');
+    assert.deepEqual([notice, noticeDetail], ['SENT', null]);
+  });
+
   storeTest('a crash keeps who was sent a notice', async (store) => {
     for (const name of ['one', 'two']) await store.preRegistered(`${name}@example.com`);
     const first = await claim(store, 'a1', 1_000);
