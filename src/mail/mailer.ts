@@ -193,8 +193,11 @@ type SmtpError = Error & {
 /** Commands and replies that are about the address of the mail; others are about the session. */
 const aboutAddress: Readonly<Record<string, string>> = { 'RCPT TO': 'EENVELOPE', DATA: 'EMESSAGE' };
 
-/** Codes and enhanced codes of a server that rejects the sender, whatever the address (RFC 3463, 3.8). */
-const aboutSender = /^\d{3}[ -]5\.7\.|^5(03|30|35|38)\b/;
+/**
+ * Codes and enhanced codes of a server that rejects the sender, its quota, the text or the session, whatever the address (RFC 5321, 4.2;
+ * RFC 3463): 5.1.7 and 5.1.8 are about the sender, 5.4.5 is a quota, and 5.3, 5.5, 5.6 and 5.7 are about system, protocol, text, policy.
+ */
+const aboutSender = /^\d{3}[ -]5\.(1\.[78]|4\.5|[3567]\.\d+)\b|^5(0[0234]|21|30|35|38)\b/;
 
 function resultOf(error: SmtpError & { readonly response?: string }, isBegun: boolean): MailResult['result'] {
   const { responseCode, command = '', code, response = '' } = error;

@@ -28,6 +28,9 @@ export interface NoticeProgress {
   readonly due: number;
 }
 
+/** After so many addresses in a row that the mail server rejects for good, a run ends: it may be the sender that is rejected. */
+const bouncesInRowMax = 10;
+
 /** `Retry-After` while notices are sent, in seconds. */
 const retryAfterS = 60;
 
@@ -36,7 +39,7 @@ const retryAfterS = 60;
  * attempt. It ends when none is due, or after the attempt under way once the signal is aborted. Each step is stored before the next
  * one: an attempt is claimed before its mail is sent, and has its result before it is yielded. A process can die anywhere: a claim
  * without a result becomes UNKNOWN, which no later run sends to. Throws RATE_LIMITED if notices are sent already, and UNAVAILABLE if the
- * mail server cannot be used.
+ * mail server cannot be used, or rejects `bouncesInRowMax` addresses in a row.
  */
 export function createNotices({ execute, mailer, clock, publicUrl, newAttempt, isShared }: NoticeParts) {
   let isRunning = false;
@@ -72,6 +75,7 @@ export function createNotices({ execute, mailer, clock, publicUrl, newAttempt, i
   }
 
   async function* run(by: Actor, signal: AbortSignal): AsyncGenerator<NoticeProgress> {
+    let bouncesInRow = 0;
     for (let hasClaimed = false; !signal.aborted; ) {
       await openSession();
       const attempt = newAttempt();
@@ -79,7 +83,10 @@ export function createNotices({ execute, mailer, clock, publicUrl, newAttempt, i
       if (next.next === 'BUSY') throw isSending();
       if (next.next === 'SEND') {
         hasClaimed = true;
-        yield await send(next.registration, attempt);
+        const progress = await send(next.registration, attempt);
+        bouncesInRow = progress.result === 'BOUNCED' ? bouncesInRow + 1 : 0;
+        yield progress;
+        if (bouncesInRow === bouncesInRowMax && progress.due > 0) throw rejectsAll(progress.detail);
       } else if (next.next === 'UNKNOWN') {
         const { registration, due } = next;
         yield { registration, result: 'UNKNOWN', detail: registration.noticeDetail ?? '', due };
@@ -97,6 +104,11 @@ export function createNotices({ execute, mailer, clock, publicUrl, newAttempt, i
       isRunning = false;
     }
   };
+}
+
+function rejectsAll(detail: string): ApiError {
+  const what = `The mail server has rejected ${bouncesInRowMax} addresses in a row, the last one with: ${detail}.`;
+  return unavailable(`${what} If it rejects the sender, solve that; then send the notices again.`);
 }
 
 function isSending(): ApiError {

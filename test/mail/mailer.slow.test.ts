@@ -48,10 +48,12 @@ test('the replies of a mail server say what became of a mail', { skip }, async (
   const expected = [
     ['one@example.com', 'SENT', /^250/],
     ['unknown-1@example.com', 'BOUNCED', /550 5\.1\.1 no such user/],
+    ['misspelt-1@example.com', 'BOUNCED', /501 5\.1\.3 bad recipient address syntax/],
     ['full-1@example.com', 'BOUNCED', /552 5\.2\.2 mailbox full/],
     ['two@example.com', 'SENT', /^250/],
     ['later-1@example.com', 'NOT_SENT', /451 4\.7\.1 greylisted/],
     ['policy-1@example.com', 'NOT_SENT', /554 5\.7\.1 relay access denied/],
+    ['quota-1@example.com', 'NOT_SENT', /550 5\.4\.5 daily sending quota exceeded/],
     ['broken-1@example.com', 'UNKNOWN', /./],
     ['three@example.com', 'SENT', /^250/],
   ] as const;

@@ -66,6 +66,22 @@ test('a mail that is not accepted for now ends the run, and the order holds', { 
   assert.deepEqual(arrived(), ['one@example.com', 'three@example.com']);
 });
 
+test('a mail server that rejects one address after another ends the run', { skip }, async (t) => {
+  const mailServer = await startSmtpServer(t);
+  const emails = Array.from({ length: 12 }, (_, nth) => `unknown-${nth}@example.com`);
+  const { newSender, states } = await deskOf(t, mailServer, emails);
+  const send = newSender();
+  await assert.rejects(
+    resultsOf(send(tester, never)),
+    rejectedAs(
+      'UNAVAILABLE',
+      /rejected 10 addresses in a row, the last one with: .*550 5\.1\.1 no such user/,
+    ),
+  );
+  assert.deepEqual(await states(), [...Array(10).fill('BOUNCED'), 'DUE', 'DUE']);
+  assert.deepEqual(await resultsOf(send(tester, never)), ['BOUNCED', 'BOUNCED']);
+});
+
 test('one run at a time: another one is rejected, and changes nothing', { skip }, async (t) => {
   const hold = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();

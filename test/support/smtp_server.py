@@ -4,8 +4,9 @@ For each step of a mail it prints a line with the number of the step, and then w
 address, DATA address before the mail is stored, STORED address after it is, before the response. It appends stored mails to the file
 of the first argument, as JSON.
 
-The address says what becomes of a mail: unknown-… is rejected at RCPT, full-… after its text, later-… for now, policy-… because of
-who sends it, broken-… loses the connection after its text. With --password, the user artseal has to log in.
+The address says what becomes of a mail: unknown-… and misspelt-… are rejected at RCPT, full-… after its text, later-… for now,
+policy-… and quota-… because of who sends it, broken-… loses the connection after its text. With --password, the user artseal has
+to log in.
 """
 
 import argparse
@@ -18,8 +19,10 @@ from aiosmtpd.smtp import SMTP, AuthResult
 
 replies = {
     "unknown-": "550 5.1.1 no such user \x1b[31m here",
+    "misspelt-": "501 5.1.3 bad recipient address syntax",
     "later-": "451 4.7.1 greylisted",
     "policy-": "554 5.7.1 relay access denied",
+    "quota-": "550 5.4.5 daily sending quota exceeded",
 }
 
 
