@@ -82,6 +82,14 @@ export const emailKey = (email: string): string => email.trim().toLowerCase();
 /** The error of an id that no pre-registration has. */
 export const registrationNotFound = () => fieldError('NOT_FOUND', 'registrationId', 'names no registration.');
 
+/** The error of a registration that cannot be changed while its notice is sent, or after that run was killed. */
+export const noticeIsSending = () =>
+  fieldError(
+    'VALIDATION_FAILED',
+    'registrationId',
+    'names a registration whose notice is being sent; if that run was killed, send the notices again: it becomes UNKNOWN',
+  );
+
 /** A text of a mail server as it is kept: on one line, and not longer than `noticeDetailMax`. */
 export function noticeDetail(text: string): string {
   const line = text

@@ -153,7 +153,8 @@ export function createOpenReads(execute: Execute): Execute {
   const limit = createKeyedLimit<'read'>({ perKey: concurrent });
   let reads = 0;
   return async (command) => {
-    if (reads >= concurrent + queued) throw unavailable('Too many read the evidence log at the moment.');
+    if (reads >= concurrent + queued)
+      throw unavailable('Too many calls without a signature are waiting. Try again in a moment.');
     reads += 1;
     const free = await limit.take('read');
     try {

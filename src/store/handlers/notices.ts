@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
-import { fieldError } from '../../domain/violation.ts';
+import { noticeIsSending } from '../../domain/registration.ts';
 import { type Handlers, writes } from '../engine/handlers.ts';
 import { registration } from '../engine/schema.ts';
 import type { Parts } from './parts.ts';
@@ -57,12 +57,7 @@ export function createNoticeHandlers(
       const row = await table.require(registrationId);
       const { id, notice } = row;
       if (notice === 'BOUNCED') return toRegistration(row);
-      if (notice === 'SENDING')
-        throw fieldError(
-          'VALIDATION_FAILED',
-          'registrationId',
-          'names a registration whose notice is sent now',
-        );
+      if (notice === 'SENDING') throw noticeIsSending();
       const to = { notice: 'BOUNCED', noticeAtS: by.atS, noticeDetail: detail || null } as const;
       const changed = await table.change(id, to);
       await recordAudit(by, 'access bounced', registrationId, {

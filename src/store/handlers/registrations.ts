@@ -1,5 +1,6 @@
 import { and, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/audit-entry.ts';
+import { noticeIsSending } from '../../domain/registration.ts';
 import { fieldError } from '../../domain/violation.ts';
 import { type Handlers, reads, writes } from '../engine/handlers.ts';
 import { oldestFirst, pageOf } from '../engine/paging.ts';
@@ -82,12 +83,7 @@ export function createRegistrationHandlers(
     }),
     RemoveRegistration: writes(async ({ by, registrationId }) => {
       const row = await table.require(registrationId);
-      if (row.notice === 'SENDING')
-        throw fieldError(
-          'VALIDATION_FAILED',
-          'registrationId',
-          'names a registration whose notice is sent now',
-        );
+      if (row.notice === 'SENDING') throw noticeIsSending();
       if (row.notice === null) await database.delete(registration).where(eq(registration.id, row.id)).run();
       else await table.change(row.id, { ...removedTexts, removedAtS: by.atS });
       const before = { platform: row.platform, notice: row.notice };

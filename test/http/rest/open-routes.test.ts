@@ -31,7 +31,8 @@ const listener = await openBareListener(
       verifierKeys: () => keys,
       tile: async (path) => {
         asked.push(path);
-        if (path === 'busy') throw unavailable('Too many read the evidence log at the moment.');
+        if (path === 'busy')
+          throw unavailable('Too many calls without a signature are waiting. Try again in a moment.');
         if (path === 'broken') throw new Error('The evidence log lacks it.');
         return path === '0/000' ? Buffer.from([0, 0xff, 10]) : undefined;
       },

@@ -253,6 +253,7 @@ export function registrationPromises({ storeTest }: StoreTests): void {
     const { registrationId } = await store.preRegistered('one@example.com');
     await claim(store, 'a1', 1_000);
     await refused(remove(registrationId), 'VALIDATION_FAILED');
+    await assert.rejects(remove(registrationId), /if that run was killed, send the notices again/);
     await record(store, registrationId, 'a1', 'SENT');
     const link = newAccessLink();
     await store.perform({ kind: 'ApproveRegistration', by, registrationId, platform, link });
