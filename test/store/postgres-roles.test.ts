@@ -4,8 +4,9 @@ import { recordRestorationAt } from '../../src/store/postgres/restoration.ts';
 import { grantsFor } from '../../src/store/postgres/roles.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import { perform } from '../../src/store/store.ts';
+import { tester } from '../support/audit-log.ts';
 import { connectTo, createDatabase, skipUnlessPostgres } from '../support/postgres.ts';
-import { addPlatform, fileOne, noon, sandbox } from './promises/fixtures.ts';
+import { acceptClock, addPlatform, fileOne, noon, sandbox, yearsAgo } from './promises/fixtures.ts';
 
 const skip = skipUnlessPostgres();
 
@@ -13,14 +14,14 @@ const skip = skipUnlessPostgres();
 let created = 0;
 
 /** A database with a filing, and sessions of its roles. */
-async function databaseWithRoles(t: TestContext) {
+async function databaseWithRoles(t: TestContext, filedAt = noon) {
   created += 1;
   const [app, reader] = [`Roles app ${created}`, `roles_reader_${created}`];
   const url = await createDatabase(t);
   const urlOf = (role: string) => url.replace('postgres@', `${encodeURIComponent(role)}@`);
   const store = await openPostgresStore({ place: { url }, ...sandbox, opening: 'NEW' });
   const by = await addPlatform(store, 'gallery');
-  await fileOne(store, by);
+  await fileOne(store, by, filedAt);
   await store.close();
   const owner = await connectTo(t, url);
   await owner.query(`CREATE ROLE "${app}" LOGIN; CREATE ROLE ${reader} LOGIN`);
@@ -69,6 +70,19 @@ test('the role that serves cannot change or remove what keeps the evidence', { s
     openAsApp(),
     /Roles app 1 has no right to INSERT in the table log_leaf: .* database roles --app/,
   );
+});
+
+test('the role that serves can erase a filing whose retention is over', { skip }, async (t) => {
+  const { openAsApp } = await databaseWithRoles(t, yearsAgo(6, 0));
+  const store = await openAsApp();
+  t.after(() => store.close());
+  const nowS = Math.floor(Date.now() / 1_000);
+  await acceptClock(store, { ...noon, atMs: nowS * 1_000 });
+  const page = { from: undefined, size: 1 };
+  const { items } = await perform(store, { kind: 'ListExpired', nowS, page });
+  const filingNos = items.map(({ filingNo }) => filingNo);
+  const erased = await perform(store, { kind: 'EraseFilings', by: { ...tester, atS: nowS }, filingNos });
+  assert.deepEqual([filingNos.length, erased.length], [1, 1]);
 });
 
 test('the role that reads reads no secret', { skip }, async (t) => {

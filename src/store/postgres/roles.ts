@@ -32,7 +32,10 @@ const grants: Readonly<Record<string, Grant>> = {
   event: ['INSERT, DELETE'],
   event_floor: ['INSERT', 'sequence, position'],
   evidence_link: ['INSERT, DELETE', 'revoked_at_s'],
-  filing: ['INSERT', [...Object.keys(erasedArtwork), 'hash', 'salt', 'erased_at_s'].join(', ')],
+  filing: [
+    'INSERT',
+    [...Object.keys(erasedArtwork), 'attachments', 'hash', 'salt', 'erased_at_s'].join(', '),
+  ],
   idempotency_key: ['INSERT, DELETE', 'fingerprint, claimed_at_s, instruction_id, outcome, request_id'],
   instance: ['INSERT, DELETE', 'facts, is_leading, seen_at'],
   log_checkpoint: ['INSERT, DELETE', 'note, published_at_s, time_stamp'],
