@@ -101,7 +101,8 @@ export function disclosuresOf(
 
 /** The commitment of the leaf of a filing, in lower-case hex. `evidence` is its evidence hash, if that is known. */
 export function filingCommitment(filing: RecordedFiling, salt: Buffer, evidence?: string): string {
-  return filing.recordVersion === 1
+  // A record of version 1 covers no attachments. With some it was forged, and must not have the commitment of its leaf.
+  return filing.recordVersion === 1 && filing.attachments === null
     ? commitmentTo(evidence ?? evidenceHash(filing), salt)
     : hash('sha256', recordText(filing, salt), 'hex');
 }
