@@ -55,45 +55,54 @@ export function createCertificates({ verifierKeys, publicUrl, currency }: Certif
   };
 }
 
+/** A thread, and the certificates that it has to draw, by their ids. */
+interface Drawing {
+  readonly worker: Worker;
+  readonly pending: Map<number, PromiseWithResolvers<Uint8Array>>;
+}
+
 /** Draws in a thread, which starts with the first certificate and ends some time after the last one. */
 function createDrawingThread() {
-  const pending = new Map<number, PromiseWithResolvers<Uint8Array>>();
-  let worker: Worker | undefined;
+  let current: Drawing | undefined;
   let idle: NodeJS.Timeout | undefined;
   let last = 0;
 
-  function start(): Worker {
-    const started = startThread('src/evidence/certificate/thread', { name: 'artseal-certificates' });
-    started.on('message', (response: DrawResponse) => {
+  function start(): Drawing {
+    const worker = startThread('src/evidence/certificate/thread', { name: 'artseal-certificates' });
+    // A thread that ends takes its own certificates with it, and not those of the next thread.
+    const pending: Drawing['pending'] = new Map();
+    const started = { worker, pending };
+    worker.on('message', (response: DrawResponse) => {
       const waiting = pending.get(response.id);
       pending.delete(response.id);
       if ('pdf' in response) waiting?.resolve(response.pdf);
       else waiting?.reject(response.error);
-      if (pending.size === 0) rest();
+      if (pending.size === 0 && current === started) rest(started);
     });
     const lose = (error: Error) => {
-      if (worker === started) worker = undefined;
+      if (current === started) current = undefined;
       for (const waiting of pending.values()) waiting.reject(error);
       pending.clear();
     };
-    started.on('error', lose);
-    started.on('exit', () => lose(new Error('The thread of certificates has ended.')));
+    worker.on('error', lose);
+    worker.on('exit', () => lose(new Error('The thread of certificates has ended.')));
     return started;
   }
 
   /** A thread without work does not keep the process alive. */
-  function rest(): void {
-    worker?.unref();
+  function rest({ worker }: Drawing): void {
+    worker.unref();
     idle = setTimeout(() => {
-      void worker?.terminate();
-      worker = undefined;
+      current = undefined;
+      void worker.terminate();
     }, idleMs).unref();
   }
 
   return {
     draw: (content: DrawRequest['content']): Promise<Uint8Array> => {
       clearTimeout(idle);
-      worker ??= start();
+      current ??= start();
+      const { worker, pending } = current;
       worker.ref();
       const waiting = Promise.withResolvers<Uint8Array>();
       last += 1;
