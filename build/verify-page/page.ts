@@ -12,6 +12,8 @@ interface Chosen {
   readonly bytes: Uint8Array;
 }
 let chosen: Chosen | undefined;
+/** Whether the key comes from a QR code, whose sender may have another one than the log. */
+let isKeyFromCode = false;
 
 const form = byId('form', HTMLFormElement);
 const bundleName = byId('bundle-name', HTMLElement);
@@ -30,6 +32,9 @@ onFile('key-file', takeKey);
 onFile('pin-file', takePin);
 // Never show a result beside inputs that it was not computed from.
 for (const input of [key, pin]) input.addEventListener('input', clear);
+key.addEventListener('input', () => {
+  isKeyFromCode = false;
+});
 speak();
 languageButton.addEventListener('click', () => {
   language = language === 'zh' ? 'en' : 'zh';
@@ -72,6 +77,7 @@ async function takeLink(): Promise<void> {
     if (linked === undefined) return;
     takeBundle({ name: words().code, bytes: linked.bytes });
     key.value = linked.key;
+    isKeyFromCode = true;
     byId('from-code', HTMLElement).hidden = false;
     show();
   } catch {
@@ -85,6 +91,7 @@ type Taker = (file: Chosen) => void;
 /** Reads files and hands each to the taker, then checks the bundle if bundle and key are there. */
 async function take(files: readonly File[], taker: Taker): Promise<void> {
   clear();
+  const hadKey = key.value.trim() !== '';
   try {
     for (const file of files) taker(await read(file));
   } catch (error) {
@@ -94,7 +101,7 @@ async function take(files: readonly File[], taker: Taker): Promise<void> {
     complain(error instanceof Error ? error.message : String(error));
     return;
   }
-  if (chosen !== undefined && key.value.trim() !== '') show();
+  if (chosen !== undefined && (hadKey || key.value.trim() !== '')) show();
 }
 
 async function read(file: File): Promise<Chosen> {
@@ -117,12 +124,16 @@ function onFile(id: string, taker: Taker): void {
 
 function takeBundle(file: Chosen): void {
   chosen = file;
+  // The key of a QR code is for the bundle in it. A file needs a key of the reader.
+  if (isKeyFromCode) key.value = '';
+  isKeyFromCode = false;
   byId('from-code', HTMLElement).hidden = true;
   bundleName.textContent = words().chosen(file.name, file.bytes.length);
 }
 
 function takeKey({ bytes }: Chosen): void {
   key.value = textOf(bytes);
+  isKeyFromCode = false;
 }
 
 function takePin({ bytes }: Chosen): void {

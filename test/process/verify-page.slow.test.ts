@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { linkTo } from '../../src/evidence/certificate/link.ts';
 import { fileArtwork, getEvidence } from '../support/calls.ts';
 import { type Browser, type BrowserPage, startChromium } from '../support/chromium.ts';
 import {
@@ -300,4 +301,14 @@ test('served: /verify proves bundles of the service over plain HTTP, and request
   const log = await open(`${service.publicUrl}/log/`);
   assert.match(await log.value('document.title'), /^Evidence log artseal\.invalid\//);
   assertQuiet(log, `${service.publicUrl}/log/`);
+});
+
+test('the key of a QR code is not used for a file that is chosen after it', { skip }, async () => {
+  const { link } = linkTo(fromDisk, exampleSalted(), exampleKey.vkey);
+  const page = await open(link);
+  assert.match(await verdictOf(page), /^Proven: the filing AS-2026-000003 /);
+  assert.equal(await page.value('document.getElementById("from-code").hidden'), false);
+  assert.match(await verdictOn(page, files.good), /^The verifier key is missing/);
+  assert.equal(await page.value('document.getElementById("from-code").hidden'), true);
+  assert.match(await verdictOn(page, files.key, files.good), /^Proven: the filing AS-2026-000002 /);
 });
