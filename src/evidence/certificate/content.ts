@@ -57,6 +57,7 @@ const notDisclosed = '未披露 not disclosed';
 export function contentOf(proven: Proven, bundle: string, facts: CertificateFacts): CertificateContent {
   const { record, checkpoint, signers, index, hash, timeStamp } = proven;
   const names = members.filter((name) => record.members.has(name) || record.hidden.includes(name));
+  const hasUrl = facts.publicUrl !== undefined;
   const pageUrl = `${facts.publicUrl ?? ''}/verify`;
   const [{ vkey = '' } = {}] = signers;
   const { link, omitted } = linkTo(pageUrl, JSON.parse(bundle) as LinkedBundle, vkey);
@@ -78,17 +79,23 @@ export function contentOf(proven: Proven, bundle: string, facts: CertificateFact
       { name: { zh: '检查点', en: 'Checkpoint' }, value: `${size}  ${Buffer.from(root).toString('base64')}` },
       {
         name: { zh: '验证公钥', en: 'Verifier key' },
-        value: signers.map((signer) => signer.vkey).join('\n'),
+        value: keysText(signers.map((signer) => signer.vkey)),
       },
     ],
-    sections: sectionsOf(pageUrl),
-    link: facts.publicUrl === undefined ? '' : link,
-    linkCaption: captionOf(omitted),
+    sections: sectionsOf(hasUrl ? pageUrl : undefined),
+    link: hasUrl ? link : '',
+    linkCaption: link === pageUrl ? fileCaption : captionOf(omitted),
     bundle,
     timeStamp: timeStamp && { text: timeStamp.proof.checkpoint.text, token: timeStamp.token },
     atMs: facts.atMs,
   };
 }
+
+/** Verifier keys on the page at most. More may sign after several rotations, and would leave no place for the record. */
+const keysMax = 3;
+
+const keysText = (vkeys: readonly string[]): string =>
+  [...vkeys.slice(0, keysMax), ...(vkeys.length > keysMax ? [`+ ${vkeys.length - keysMax}`] : [])].join('\n');
 
 /** The value of a member as people read it. */
 function shown(name: string, value: unknown, { currency }: CertificateFacts): string {
@@ -117,7 +124,13 @@ const captionOf = (omitted: readonly string[]): Bilingual => {
   };
 };
 
-const sectionsOf = (pageUrl: string): CertificateContent['sections'] => [
+/** The caption of a code without the bundle, which is too long. */
+const fileCaption: Bilingual = {
+  zh: '扫码后选择本 PDF 文件',
+  en: 'Scan, then choose this PDF file',
+};
+
+const sectionsOf = (pageUrl: string | undefined): CertificateContent['sections'] => [
   {
     title: { zh: '证明什么', en: 'What it proves' },
     lines: [
@@ -151,10 +164,15 @@ const sectionsOf = (pageUrl: string): CertificateContent['sections'] => [
   {
     title: { zh: '如何核验', en: 'How to check it' },
     lines: [
-      {
-        zh: `仅凭本页不能证明任何内容。扫描二维码，或打开 ${pageUrl} 并选择本 PDF 文件，或运行 artseal verify；再与本页逐项比对。`,
-        en: `This page alone proves nothing. Scan the QR code, open ${pageUrl} and choose this PDF file, or run artseal verify. Then compare the result with this page.`,
-      },
+      pageUrl === undefined
+        ? {
+            zh: '仅凭本页不能证明任何内容。在核验页（verify.html）中选择本 PDF 文件，或运行 artseal verify；再与本页逐项比对。',
+            en: 'This page alone proves nothing. Choose this PDF file in the page verify.html, or run artseal verify. Then compare the result with this page.',
+          }
+        : {
+            zh: `仅凭本页不能证明任何内容。扫描二维码，或打开 ${pageUrl} 并选择本 PDF 文件，或运行 artseal verify；再与本页逐项比对。`,
+            en: `This page alone proves nothing. Scan the QR code, or open ${pageUrl} and choose this PDF file, or run artseal verify. Then compare the result with this page.`,
+          },
       {
         zh: '验证公钥须与另一来源比对，例如合同、信函或第三方网站。',
         en: 'Compare the verifier key with one from another source, such as a contract, a letter or a website of a third party.',

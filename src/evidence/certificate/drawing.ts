@@ -15,7 +15,7 @@ const leading = 1.32;
 /** How the record is set: the first font size and number of lines a value with which it fits. */
 const settings: readonly (readonly [size: number, lines: number])[] = [
   ...[9.5, 8.5, 7.5, 6.5, 5.5, 4.8].map((size) => [size, Number.POSITIVE_INFINITY] as const),
-  ...[24, 16, 10, 6, 3].map((lines) => [4.8, lines] as const),
+  ...[24, 16, 10, 6, 3, 1].map((lines) => [4.8, lines] as const),
 ];
 const more = '… 全文见所附存证包 full text in the attached bundle';
 
