@@ -92,7 +92,7 @@ async function bundle(): Promise<readonly string[]> {
 /** The files of the font of certificates, by their names in the executable. */
 function fontAssets(): Record<string, string> {
   const folder = join(projectFolder, 'node_modules', fontPackage);
-  const slices = globSync(fontFile('*'), { cwd: folder });
+  const slices = globSync(fontFile('*'), { cwd: folder }).sort();
   return Object.fromEntries(
     [fontRanges, ...slices].map((file) => [`${fontPackage}/${file}`, join(folder, file)]),
   );

@@ -17,7 +17,7 @@ import { startProgram, toItsEnd, untilItsEnd, whenReady } from '../support/watch
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const timeoutMs = 60_000;
-const sizeMax = 160_000_000;
+const sizeMax = 170_000_000;
 const failed = 1;
 const usage = 2;
 
