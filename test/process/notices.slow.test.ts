@@ -13,7 +13,7 @@ import {
 } from '../support/watched-command.ts';
 
 const skip = skipUnlessMailServer();
-const kills = Math.max(20, Number(process.env.ARTSEAL_TEST_KILLS ?? 0));
+const kills = 20;
 
 /** Where the server is killed: at a step of the mail server, or after a line of `access notify`. Which one of them, differs too. */
 const points = ['CONNECT', 'RCPT', 'DATA', 'STORED', 'LINE'] as const;

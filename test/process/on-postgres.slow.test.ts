@@ -22,6 +22,8 @@ const onSqliteAlone: Readonly<Record<string, string>> = {
   'bench.slow': 'its servers have settings of their own',
   'binary.slow': 'its executable has settings of its own',
   'documents.slow': 'the documents begin with SQLite',
+  'certificate.slow': 'its subject are the files that it makes',
+  'notices.slow': 'a run that was killed blocks the next one for minutes, since another instance may send',
   'command-connections.slow': 'it waits for minutes, and its subject is the admin socket',
   'evidence-document.slow': withoutStore,
   'log-format.slow': withoutStore,
