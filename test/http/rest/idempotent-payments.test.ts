@@ -16,8 +16,8 @@ import { startService, type TestService } from '../../support/service.ts';
 import type { RestAnswer } from '../../support/signed-request.ts';
 import { openTestProvider, type Treatments } from '../../support/simulator.ts';
 
-/** Timeouts that end at once, and recovery that does not wait. */
-const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
+/** Timeouts that end soon, but not before a provider that responds on a busy machine; and recovery that does not wait. */
+const hasty = { answerTimeoutMs: 500, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
 /** The same, but only a notification makes an order due again. */
 const hastyOnce = { ...hasty, firstRetryMs: 3_600_000, longestRetryMs: 3_600_000 };
 /** The longest wait for something that has to happen. */
