@@ -57,8 +57,6 @@ export interface ServiceParts extends ProcessParts {
   readonly webhooks: WebhookSettings;
   /** The mail server; undefined if there is none. */
   readonly mail: MailSettings | undefined;
-  /** The address of the service, for mails. */
-  readonly publicUrl: string | undefined;
   /** What is published of the evidence log. */
   readonly publication: Pick<Signer, keyof Publication | 'refresh'>;
   readonly log: Logger;

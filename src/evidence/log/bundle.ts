@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { canonicalEvidence, filingErased, hashedMembers, recordNotFound } from '../../domain/filing.ts';
 import {
   disclosuresOf,
-  filingCommitment,
   type HideableMember,
   hideableMembers,
   recordText,
@@ -103,13 +102,14 @@ function opened(named: RecordName, content: Content, disclose: readonly Hideable
   const { filing } = content;
   // With the evidence hash, anyone could try values of a hidden member.
   const isWhole = hideableMembers.every((name) => disclose.includes(name) || !isHashed(name));
+  const record = recordText(filing, salt);
   const members = {
     version: filing.recordVersion,
-    record: recordText(filing, salt),
+    record,
     disclosed: disclosuresOf(filing, salt, disclose),
     ...(isWhole && { hash: digest }),
   };
-  return { commitment: filingCommitment(filing, salt), members };
+  return { commitment: hash('sha256', record, 'hex'), members };
 }
 
 const isHashed = (name: string): boolean => (hashedMembers as readonly string[]).includes(name);
