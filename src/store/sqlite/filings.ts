@@ -1,7 +1,8 @@
-import { between, eq, getTableColumns, max, sql } from 'drizzle-orm';
+import { between, eq, max, sql } from 'drizzle-orm';
 import type { FilingTables } from '../engine/filings.ts';
 import { caller, filing, numberGap, provenanceRecord } from '../engine/schema.ts';
 import { named, placeholdersFor } from '../engine/statement.ts';
+import { storedFilingColumns } from '../engine/stored-filing.ts';
 import { numbersOf } from '../handlers/filing-numbers.ts';
 import { countFilings, latestOfYear } from './filing-chains.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
@@ -24,17 +25,10 @@ export function createFilingTables(database: SqliteDatabase): FilingTables {
       .from(numberGap)
       .where(eq(numberGap.kind, 'FILING'))
       .groupBy(numberGap.year),
-    // With a join or ORDER BY, SQLite prepares the statement for each execution, which takes longest.
     selectFiling: database
-      .select(
-        named({
-          ...getTableColumns(filing),
-          caller: sql<
-            string | null
-          >`(SELECT ${caller.name} FROM ${caller} WHERE ${caller.id} = ${filing.callerId})`,
-        }),
-      )
+      .select(named(storedFilingColumns))
       .from(filing)
+      .leftJoin(caller, eq(caller.id, filing.callerId))
       .where(isThis),
     selectTransfers: database
       .select(named({ filingNo: of, sequence, event, at, recordedAtS, salt, leafIndex }))

@@ -65,8 +65,15 @@ function prepareQuery(client: Sqlite.Database, query: { toSQL(): Query }): Prepa
   return { execute: prepareText(client, text), bind };
 }
 
+/**
+ * Prepares SQL text whose parameters are `?`. SQLite plans a statement with a bare `?` in a LIMIT, a range, a join or beside ORDER
+ * BY again at each execution, because the value may change the plan. It takes `+?` for an expression, and plans it once.
+ */
+const preparePlanned = <Row>(client: Sqlite.Database, text: string): Sqlite.Statement<unknown[], Row> =>
+  client.prepare<unknown[], Row>(text.replaceAll('?', '+?'));
+
 function prepareText(client: Sqlite.Database, text: string): Sqlite.Statement<unknown[], unknown> {
-  const execute = client.prepare<unknown[], unknown>(text);
+  const execute = preparePlanned<unknown>(client, text);
   if (execute.reader && execute.columns().some(({ name }) => name.includes('_')))
     throw new Error(`A column has no name of its own, which named() gives: ${text}`);
   return execute;
@@ -80,7 +87,7 @@ export function forHandlers({ $client: client }: Pick<SqliteDatabase, '$client'>
   };
   const objects = once((text) => prepareText(client, text));
   const arrays = once((text) => {
-    const statement = client.prepare<unknown[], unknown[]>(text);
+    const statement = preparePlanned<unknown[]>(client, text);
     return statement.reader ? statement.raw() : statement;
   });
   const database = drizzle(async (text, params, method) => {
