@@ -1,20 +1,20 @@
-import { DatabaseError, type Reply } from '../engine/failure.ts';
 import '../../packaging/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
-import { noStorageErrors } from '../engine/failure.ts';
+import { DatabaseError, noStorageErrors } from '../engine/failure.ts';
 import type { News } from '../engine/known-state.ts';
 import type { StoreOptions, StoreRequest } from '../store.ts';
 import type { Core } from './core.ts';
 import { databaseFile } from './location.ts';
+import { createPacker, createUnpacker, type Packed } from './packing.ts';
 
 /** A request to the thread of the store. The thread responds in the order of the requests. */
 export type WorkerRequest =
-  | { readonly kind: 'EXECUTE'; readonly batch: readonly StoreRequest[] }
+  | { readonly kind: 'EXECUTE'; readonly requests: Packed }
   | { readonly kind: 'READ_METRICS' | 'CLOSE' };
 
 /** A message of the thread: the response to a request, or OPENED once and CHANGED when there is another fault. */
 export type WorkerResponse =
-  | ({ readonly kind: 'EXECUTED'; readonly replies: readonly Reply[] } & News)
+  | ({ readonly kind: 'EXECUTED'; readonly replies: Packed } & News)
   | { readonly kind: 'DONE' }
   | { readonly kind: 'METRICS'; readonly metrics: ReturnType<Core['metrics']> }
   /** The class of a DatabaseError is lost on the way. */
@@ -53,6 +53,8 @@ try {
 function serve(core: Core, { dataDir }: StoreOptions): void {
   let fault = core.findFault();
   let sentErrors = noStorageErrors;
+  const unpack = createUnpacker();
+  const pack = createPacker();
   const { secret, checkedMs, upgrade } = core;
   const credentials = core.changedCredentials();
   const { damage } = core.storageErrors();
@@ -68,7 +70,7 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
   const timer = setInterval(check, checkEveryMs);
   port.on('message', (request: WorkerRequest) => {
     // An error here ends the thread, because nobody knows what was stored.
-    if (request.kind === 'EXECUTE') return void execute(request.batch);
+    if (request.kind === 'EXECUTE') return void execute(request.requests);
     try {
       send(respond(request));
     } catch (error) {
@@ -78,9 +80,9 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
   });
 
   /** Has its replies before the next message is received: nothing in a batch waits for more than promises. */
-  async function execute(batch: readonly StoreRequest[]): Promise<void> {
-    const replies = await core.executeBatch(batch);
-    send({ kind: 'EXECUTED', replies, ...news() });
+  async function execute(requests: Packed): Promise<void> {
+    const replies = await core.executeBatch(unpack(requests) as StoreRequest[]);
+    pack(replies, (packed) => send({ kind: 'EXECUTED', replies: packed, ...news() }));
   }
 
   /** What was not sent before. */

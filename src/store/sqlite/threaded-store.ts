@@ -3,9 +3,10 @@ import type { Worker } from 'node:worker_threads';
 import { unavailable } from '../../domain/reason.ts';
 import { startThread } from '../../packaging/packaged-files.ts';
 import { createBatcher } from '../engine/batcher.ts';
-import { DatabaseError, fateUnknown } from '../engine/failure.ts';
+import { DatabaseError, fateUnknown, type Reply } from '../engine/failure.ts';
 import { createKnownState, derivedKey } from '../engine/known-state.ts';
-import type { Store, StoreOptions } from '../store.ts';
+import type { Store, StoreOptions, StoreRequest } from '../store.ts';
+import { createPacker, createUnpacker } from './packing.ts';
 import type { WorkerRequest, WorkerResponse } from './thread.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';
@@ -36,10 +37,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     await worker.terminate();
     throw error;
   });
-  const { execute, inFlight, close } = createBatcher(async (batch) => {
-    const response = await send({ kind: 'EXECUTE', batch });
-    return response.kind === 'EXECUTED' ? response.replies : [];
-  });
+  const { execute, inFlight, close } = createBatcher(thread.executeBatch);
   let closing: Promise<void> | undefined;
 
   return {
@@ -71,6 +69,8 @@ function talkTo(worker: Worker, receive: (response: WorkerResponse) => void) {
   const losing = Promise.withResolvers<Error>();
   const ended = Promise.withResolvers<void>();
   const pending: PendingRequest[] = [];
+  const pack = createPacker();
+  const unpack = createUnpacker();
   /** Why the thread sends no more responses. */
   let loss: Error | undefined;
   let isClosing = false;
@@ -92,14 +92,23 @@ function talkTo(worker: Worker, receive: (response: WorkerResponse) => void) {
     if (!isClosing) losing.resolve(error);
   }
 
-  async function send(message: WorkerRequest): Promise<WorkerResponse> {
+  /** Sends a message with `post`; resolves to its response. */
+  async function request(post: () => void): Promise<WorkerResponse> {
     // A thread that has ended accepts messages and sends no responses.
     if (loss !== undefined) throw unavailable(lostBefore, loss);
     const { promise, resolve, reject } = Promise.withResolvers<WorkerResponse>();
     // First, because a message that cannot be sent throws and gets no response.
-    worker.postMessage(message);
+    post();
     pending.push({ resolve, reject });
     return promise;
+  }
+
+  const post = (message: WorkerRequest) => worker.postMessage(message);
+  const send = (message: WorkerRequest) => request(() => post(message));
+
+  async function executeBatch(batch: readonly StoreRequest[]): Promise<readonly Reply[]> {
+    const response = await request(() => pack(batch, (requests) => post({ kind: 'EXECUTE', requests })));
+    return response.kind === 'EXECUTED' ? (unpack(response.replies) as Reply[]) : [];
   }
 
   worker.on('message', (response: WorkerResponse) => {
@@ -122,6 +131,7 @@ function talkTo(worker: Worker, receive: (response: WorkerResponse) => void) {
     opened: opening.promise,
     lost: losing.promise,
     send,
+    executeBatch,
     close: async () => {
       isClosing = true;
       if (loss === undefined) await send({ kind: 'CLOSE' });

@@ -2,8 +2,8 @@ import { isMainThread, parentPort } from 'node:worker_threads';
 import type { WorkerRequest } from '../../../src/store/sqlite/thread.ts';
 
 /**
- * Preloaded into `artseal serve` by NODE_OPTIONS: the thread of the store fails as FAILING_THREAD says when it files an artwork
- * by the author 'Nobody'.
+ * Preloaded into `artseal serve` by NODE_OPTIONS: the thread of the store fails as FAILING_THREAD says when it receives the
+ * author 'Nobody'.
  */
 
 const ways: Record<string, () => void> = {
@@ -19,10 +19,7 @@ const ways: Record<string, () => void> = {
 
 if (!isMainThread) {
   parentPort?.on('message', (request: WorkerRequest) => {
-    const batch = request.kind === 'EXECUTE' ? request.batch : [];
-    const isArmed = batch.some(
-      ({ effect }) => effect?.kind === 'FileArtwork' && effect.artwork.author === 'Nobody',
-    );
+    const isArmed = request.kind === 'EXECUTE' && request.requests.parts.includes('Nobody');
     if (isArmed) ways[process.env.FAILING_THREAD ?? '']?.();
   });
 }
