@@ -23,7 +23,7 @@ interface Nonces {
   count(): number;
   /** Writes what the transaction spends. Call it just before the commit. */
   write(): void;
-  /** Keeps what the committed transaction spent. */
+  /** Call it after the commit. */
   committed(): void;
   /** Drops what the transaction would have spent. */
   rolledBack(): void;
@@ -47,16 +47,18 @@ export function createNonces(database: SqliteDatabase): Nonces {
   /** The last row. */
   let lastId = 0;
   let oldestWindow = 0;
-  /** What this transaction spends, by key and nonce. */
-  const spending = new Map<string, SpentNonce>();
+  /** What this transaction spends. */
+  const spending: Spending[] = [];
   let rowsWritten = 0;
 
-  function remember({ fingerprint, atS }: SpentNonce): void {
+  function tableOf(atS: number): FingerprintTable {
     const window = windowOf(atS);
     const table = remembered.get(window) ?? createFingerprintTable();
     remembered.set(window, table);
-    table.set(fingerprint, atS);
+    return table;
   }
+
+  const remember = ({ fingerprint, atS }: SpentNonce) => tableOf(atS).set(fingerprint, atS);
 
   /**
    * A window is as long as retention, so a nonce is in the current window or in one beside it: the clock may have been set back
@@ -78,31 +80,34 @@ export function createNonces(database: SqliteDatabase): Nonces {
   return {
     count: () => remembered.values().reduce((sum, table) => sum + table.size(), 0),
     spend: ({ keyId, nonce }, nowS, sweepAtS) => {
-      const name = `${keyId} ${nonce}`;
-      const spent = { fingerprint: nonceFingerprint(name), atS: nowS };
-      if (spending.has(name) || isRemembered(spent)) return false;
-      spending.set(name, spent);
+      const fingerprint = nonceFingerprint(`${keyId} ${nonce}`);
+      const spent = { fingerprint, atS: nowS, beforeS: tableOf(nowS).get(fingerprint) ?? longAgoS };
+      if (isRemembered(spent)) return false;
+      remember(spent);
+      spending.push(spent);
       oldestWindow = windowOf(sweepAtS) - 1;
       return true;
     },
     write: () => {
-      for (const [window, spent] of Map.groupBy(spending.values(), ({ atS }) => windowOf(atS))) {
+      for (const [window, spent] of Map.groupBy(spending, ({ atS }) => windowOf(atS))) {
         rowsWritten += 1;
         insert.run({ id: lastId + rowsWritten, window, entries: writeEntries(spent) });
         sweep.run({ oldest: oldestWindow });
       }
     },
     committed: () => {
-      spending.forEach(remember);
       lastId += rowsWritten;
       for (const window of remembered.keys()) if (window < oldestWindow) remembered.delete(window);
       end();
     },
-    rolledBack: end,
+    rolledBack: () => {
+      for (const { fingerprint, atS, beforeS } of spending) tableOf(atS).set(fingerprint, beforeS);
+      end();
+    },
   };
 
   function end(): void {
-    spending.clear();
+    spending.length = 0;
     rowsWritten = 0;
   }
 }
@@ -117,6 +122,14 @@ export interface SpentNonce {
   readonly fingerprint: Fingerprint;
   readonly atS: number;
 }
+
+/** A nonce that an open transaction spends, and when it was spent before, as its window remembers it. */
+interface Spending extends SpentNonce {
+  readonly beforeS: number;
+}
+
+/** When a nonce was spent that never was: a table has no place for none. */
+const longAgoS = 1;
 
 /** Both halves of the fingerprint and the time, 4 bytes each, the lowest first. */
 const entryBytes = 12;
@@ -198,22 +211,32 @@ export function countCalls(database: SqliteDatabase) {
 
 /** Calls counted by caller and month. */
 export function createQuotas(database: SqliteDatabase) {
-  const counted = countCalls(database);
-  // Two statements are cheaper than one that returns what it changed.
+  const read = countCalls(database);
   const { write } = prepare(database, {
     write: database
       .insert(usage)
       .values(placeholdersFor(usage))
       .onConflictDoUpdate({ target: [usage.callerId, usage.month], set: { calls: sql`excluded.calls` } }),
   });
+  /** What was written last of each caller. Nobody else writes it. */
+  const written = new Map<number, { readonly month: string; readonly calls: number }>();
+
+  function counted({ callerId, month }: Pick<QuotaClaim, 'callerId' | 'month'>): number {
+    const known = written.get(callerId);
+    return known?.month === month ? known.calls : read({ callerId, month });
+  }
+
   return {
     /** Counts a call, inside a transaction. Returns the new count; undefined if all calls of the month are used. */
     take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }: QuotaClaim): number | undefined => {
       const calls = counted({ callerId, month }) + 1;
       if (calls > limit) return undefined;
       write.run({ callerId, month, calls });
+      written.set(callerId, { month, calls });
       return calls;
     },
     counted,
+    /** Forgets what the transaction would have counted. */
+    rolledBack: () => written.clear(),
   };
 }

@@ -142,7 +142,7 @@ type Requests = ReturnType<typeof createRequestsOn>;
 function createTransactions(
   client: SqliteDatabase['$client'],
   files: FileWatch,
-  { nonces, log, outbox, executeSome }: Requests,
+  { nonces, quotas, log, outbox, executeSome }: Requests,
 ) {
   const beginWriting = client.prepare('BEGIN IMMEDIATE');
   const beginReading = client.prepare('BEGIN');
@@ -170,6 +170,7 @@ function createTransactions(
     } catch (error) {
       if (client.inTransaction) client.exec('ROLLBACK');
       nonces.rolledBack();
+      quotas.rolledBack();
       log.rolledBack();
       outbox.rolledBack();
       throw error;
@@ -229,14 +230,14 @@ function createBatchExecution(
 function createRequestsOn(database: SqliteDatabase, incidents: Incidents) {
   const { all: handlers, callers, log, outbox } = createHandlers(database, incidents);
   const nonces = createNonces(database);
+  const quotas = createQuotas(database);
   const perform = createPerformance(database, incidents, handlers, log, outbox);
   const requests = createRequests({
-    ...{ handlers, callers, outbox, perform },
+    ...{ handlers, callers, quotas, outbox, perform },
     spendNonce: nonces.spend,
     keys: createIdempotencyKeys(database),
-    quotas: createQuotas(database),
   });
-  return { ...requests, nonces, log, outbox };
+  return { ...requests, nonces, quotas, log, outbox };
 }
 
 /** Returns the function that executes a command: entirely, or not at all if it is rejected or fails. It throws errors that end the batch. */
