@@ -150,7 +150,8 @@ export function createCalls({
       if (error instanceof ApiError) return rejected(error);
       throw error;
     }
-    return limitRunning(() => runSigned(call, credentials, body, event));
+    // Awaited, because an async function that returns a promise takes two turns more.
+    return await limitRunning(() => runSigned(call, credentials, body, event));
   }
 
   /** Checks signature and rate, and runs the call. Throws the errors of authentication; later ones are in the result, with limits. */

@@ -42,7 +42,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const stringToken = /"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"/y;
 const numberToken = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const wordToken = /true|false|null/y;
-const whiteSpace = ' \t\n\r';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: see stringToken.
+const notPlain = /[\\\x00-\x1f]/;
+const codes = { space: 0x20, tab: 0x09, lineFeed: 0x0a, carriageReturn: 0x0d } as const;
 
 /**
  * Parses one JSON object (RFC 8259, UTF-8 without BOM). Throws INVALID_JSON also for a repeated member and for bytes that are not
@@ -77,6 +79,9 @@ function decodeUtf8(bytes: Uint8Array): string {
     throw invalid('it is not UTF-8');
   }
 }
+
+const isWhiteSpace = (code: number): boolean =>
+  code === codes.space || code === codes.lineFeed || code === codes.carriageReturn || code === codes.tab;
 
 class Reader {
   readonly #text: string;
@@ -114,9 +119,10 @@ class Reader {
       if (this.#next() !== '"') throw this.#unexpected();
       const begin = this.#at;
       const name = this.#string();
-      if (members.has(name)) throw invalid(`the member ${shownName(name)} is repeated`, begin);
       if (!this.#skip(':')) throw this.#unexpected();
+      const { size } = members;
       members.set(name, this.#value(depth));
+      if (members.size === size) throw invalid(`the member ${shownName(name)} is repeated`, begin);
     } while (this.#skip(','));
     if (!this.#skip('}')) throw this.#unexpected();
     return members;
@@ -132,19 +138,31 @@ class Reader {
   }
 
   #string(): string {
+    const begin = this.#at + 1;
+    const end = this.#text.indexOf('"', begin);
+    const plain = this.#text.slice(begin, Math.max(begin, end));
+    // Most strings have no escape, and finding their end takes less than matching them.
+    if (end >= 0 && !notPlain.test(plain)) {
+      this.#at = end + 1;
+      return plain;
+    }
     const token = this.#token(stringToken);
     if (token === undefined)
       throw invalid(`the string at position ${this.#at} is not a JSON string`, this.#at);
-    return token.includes('\\') ? JSON.parse(token) : token.slice(1, -1);
+    return JSON.parse(token);
   }
 
   /** The next character that is not white space; undefined at the end. */
   #next(): string | undefined {
+    const text = this.#text;
+    let at = this.#at;
     for (;;) {
-      const character = this.#text[this.#at];
-      if (character === undefined || !whiteSpace.includes(character)) return character;
-      this.#at += 1;
+      const code = text.charCodeAt(at);
+      if (code > codes.space || !isWhiteSpace(code)) break;
+      at += 1;
     }
+    this.#at = at;
+    return text[at];
   }
 
   #skip(character: string): boolean {

@@ -105,7 +105,7 @@ export interface RequestTarget {
 export const targetBytesMax = 2_048;
 
 const visibleAscii = /^[\x21-\x7e]*$/;
-const dotSegment = /^(\.|%2e){1,2}$/i;
+const dotSegment = /\/(\.|%2e){1,2}(\/|$)/i;
 /**
  * A signed message has no separators, so a target that ends like a hash could also be read as a shorter target and the first
  * digits of a body's hash. With at most half a hash at the end of a target, nobody can find a body that fits.
@@ -125,12 +125,13 @@ export function parseRequestTarget(raw: string): RequestTarget {
   if (raw.length > targetBytesMax) reject(`must have at most ${targetBytesMax} bytes`);
   if (!visibleAscii.test(raw)) reject('must be ASCII; percent-encode everything else');
   if (/[#\\]/.test(raw)) reject('must not contain # or \\');
-  const [path = '', ...rest] = raw.split('?');
+  const queryAt = raw.indexOf('?');
+  const path = queryAt < 0 ? raw : raw.slice(0, queryAt);
+  const query = queryAt < 0 ? '' : raw.slice(queryAt + 1);
   if (raw.includes('//')) reject('must not contain //');
   if (encodedSlashOrNul.test(raw)) reject('must not contain %2F or %00');
   if (endsLikeHash.test(raw)) reject('must not end in more than 32 lower-case hex digits');
-  const segments = path.slice(1).split('/');
-  if (segments.some((segment) => dotSegment.test(segment))) reject('must not contain dot segments');
+  if (dotSegment.test(path)) reject('must not contain dot segments');
   const decode = (text: string): string => {
     if (!text.includes('%')) return text;
     try {
@@ -139,10 +140,9 @@ export function parseRequestTarget(raw: string): RequestTarget {
       return reject('has an escape that is not % and two hex digits of UTF-8');
     }
   };
-  const query = rest.join('?');
   const parameters = query === '' ? [] : query.split('&').map((pair) => splitPair(pair).map(decode));
   return {
-    segments: segments.map(decode),
+    segments: path.slice(1).split('/').map(decode),
     query: parameters.map(([name = '', value = '']) => [name, value]),
   };
 }

@@ -74,6 +74,8 @@ interface OpenRoute {
   readonly respond: (request: IncomingMessage, event: RequestEvent) => HttpResponse | Promise<HttpResponse>;
 }
 
+/** Where the paths of signed calls begin. No open route is there. */
+const operationsPath = '/api/';
 /** The path of evidence links; the token follows. */
 export const linkPath = '/evidence/';
 /** The path to which the payment provider sends its notifications. */
@@ -145,6 +147,7 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     const { method = '', url = '' } = request;
     const queryAt = url.indexOf('?');
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
+    if (path.startsWith(operationsPath)) return undefined;
     // Notifications that are sent with GET have their data in the query.
     if (path === notificationPath && (path === url || notifications.method === 'GET'))
       return respondToNotification(request, event, notifications);

@@ -144,7 +144,7 @@ function createExchanges(
   { signedCalls, openRoutes, observer }: PublicListenerDependencies,
   server: Pick<Server, 'listening'>,
 ): (exchange: Omit<Exchange, 'event'>) => Promise<void> {
-  async function respond({ request, connection, event }: Exchange): Promise<HttpResponse> {
+  function respond({ request, connection, event }: Exchange): Promise<HttpResponse> {
     // The connection broke while the request waited for the ones before it.
     if (isLast(connection, request) && !request.complete) throw connection.broken;
     checkHead(request);
