@@ -34,12 +34,15 @@ export function createFilingService({
   return implement(FilingService, 'file', {
     createFiling: {
       check: (request) => [...checkArtwork(request), ...checkAttachments(request.attachments)],
-      run: async ({ $typeName, $unknown, attachments: attached, ...request }, call) => {
-        const artwork = { ...request, price: request.price ?? 0n };
-        const attachments = canonicalAttachments(attached);
+      run: async (request, call) => {
+        const { author, era, size, material, condition, price = 0n } = request;
         const at = now();
-        const given = { artwork, attachments, at, by: callerOf(call), cap: capOf(call, at) };
-        const file = { kind: 'FileArtwork', ...given } as const;
+        const file = {
+          kind: 'FileArtwork',
+          artwork: { author, era, size, material, condition, price },
+          attachments: canonicalAttachments(request.attachments),
+          ...{ at, by: callerOf(call), cap: capOf(call, at) },
+        } as const;
         // Rejected in the store, so that a replay gets the earlier response.
         const filed = await (isRolledBack()
           ? call.execute({ kind: 'Reject', apiError: apiErrorData(filingsHalted()) })
