@@ -141,7 +141,7 @@ async function startProcess(name: string, start: ProcessStart) {
   const [program = '', ...words] = command;
   const spawnedMs = performance.now();
   const child = adopt(spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', openSync(logFile, 'a')] }));
-  // Lines of calls that went well (pino's level 30) say nothing of what went wrong.
+  // Lines of calls that went well (level 30, `info`) say nothing of what went wrong.
   const lastWords = () => {
     const lines = readFileSync(logFile, 'utf8').split('\n');
     return lines

@@ -1,8 +1,8 @@
-import type { Logger } from 'pino';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { type Clock, createBusinessClock } from '../src/domain/clock.ts';
 import type { PublishedCheckpoint } from '../src/evidence/log/publication.ts';
 import { createSigner } from '../src/evidence/log/signer.ts';
+import type { Logger } from '../src/lib/log.ts';
 import { createBackupPlaces } from '../src/operations/backup/places.ts';
 import { buildInfo } from '../src/packaging/build-info.ts';
 import type { Notification, PaymentInstruction } from '../src/payments/provider.ts';

@@ -1,5 +1,5 @@
-import pino, { type Logger } from 'pino';
 import { ApiError } from '../src/domain/reason.ts';
+import { createLog, type Logger } from '../src/lib/log.ts';
 import type { Notification } from '../src/payments/provider.ts';
 import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
@@ -114,7 +114,7 @@ function createPlace(shared: Shared, name: string, first: string) {
   const { world, orders, killsAtEachStep, disk, engine, bank, assembly, inspect } = shared;
   const { dice, random, newInstructionId, closings, running } = shared;
   const { clock, trace, tally } = world;
-  const log = createLog(world, name);
+  const log = createTraceLog(world, name);
   let folder = first;
   let current: Instance | undefined;
   let isOver = false;
@@ -264,7 +264,7 @@ function createPlace(shared: Shared, name: string, first: string) {
 }
 
 /** Creates a logger that adds each log line of an instance to the trace. */
-function createLog({ trace, tally, witness }: World, name: string): Logger {
+function createTraceLog({ trace, tally, witness }: World, name: string): Logger {
   const write = (line: string) => {
     const { escrowId, msg, err, from, to } = JSON.parse(line);
     const change = from === undefined ? '' : ` ${from} to ${to}`;
@@ -273,5 +273,5 @@ function createLog({ trace, tally, witness }: World, name: string): Logger {
     tally.count(`log ${msg}`);
     if (msg === 'an order needs a person') witness.alerted(escrowId);
   };
-  return pino({ base: null, timestamp: false }, { write });
+  return createLog({ write });
 }

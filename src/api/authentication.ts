@@ -1,5 +1,4 @@
 import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Logger } from 'pino';
 import { statusAt } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError, unavailable } from '../domain/reason.ts';
@@ -7,6 +6,7 @@ import { tokenStatusAt } from '../domain/token.ts';
 import { utcTimestamp } from '../domain/utc.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import { isApiKey, tokenHash } from '../keys/mint.ts';
+import type { Logger } from '../lib/log.ts';
 import type { StoredKey, StoredToken } from '../store/caller-commands.ts';
 import type { Execute, NonceClaim, Store } from '../store/store.ts';
 import type { PlatformPrincipal, ServicePrincipal } from './operation.ts';

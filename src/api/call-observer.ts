@@ -1,5 +1,4 @@
 import { randomUUIDv7 } from 'node:crypto';
-import type { Logger } from 'pino';
 import { type ApiError, type Reason, reasons } from '../domain/reason.ts';
 import {
   createDistribution,
@@ -7,6 +6,7 @@ import {
   type DistributionData,
   durationBoundsS,
 } from '../lib/distribution.ts';
+import type { Logger } from '../lib/log.ts';
 
 /** The listeners: of the public API, of the internal API, and of the admin socket. */
 export const listenerNames = ['public', 'internal', 'admin'] as const;

@@ -1,5 +1,4 @@
 import { statSync } from 'node:fs';
-import type { Logger } from 'pino';
 import { createCallMetrics } from '../api/call-observer.ts';
 import { createCalls } from '../api/pipeline.ts';
 import type { Part, ReadOverview, Reload } from '../api/services/dependencies.ts';
@@ -14,6 +13,7 @@ import { OpenCalls } from '../http/listen/open-calls.ts';
 import { openTlsListeners, type TlsListeners } from '../http/listen/tls-listeners.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import type { Logger } from '../lib/log.ts';
 import { createClientOf } from '../lib/networks.ts';
 import type { BackupCommands } from '../operations/backup/commands.ts';
 import type { BackupSchedule } from '../operations/backup/schedule.ts';

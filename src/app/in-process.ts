@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import { identifyLocal, userHeader } from '../api/operation.ts';
 import { createCalls } from '../api/pipeline.ts';
 import type { Config } from '../config/config.ts';
@@ -7,6 +6,7 @@ import { unavailable } from '../domain/reason.ts';
 import { createCheckpointFile, madeUpOrigin } from '../evidence/log/publication.ts';
 import { createSigner } from '../evidence/log/signer.ts';
 import { createInMemoryTransport } from '../http/connect/typed-calls.ts';
+import { silentLog } from '../lib/log.ts';
 import { createBackupCommands } from '../operations/backup/commands.ts';
 import { createChildCommands } from '../operations/child-commands.ts';
 import { openRegistry, type RegistryOptions, systemClock } from '../operations/registry.ts';
@@ -32,14 +32,14 @@ export async function openInProcess(
   const provider = await config.provider.open(config.providerSettings, { dataDir, clock: businessClock });
   opened.defer(() => provider.close());
   const calendar = createCalendar(config.timeZone);
-  const log = pino({ level: 'silent' });
   const commands = createChildCommands();
   opened.defer(commands.stop);
   const service = createService({
-    ...{ store, keyRing, clock, businessClock, calendar, provider, log },
+    ...{ store, keyRing, clock, businessClock, calendar, provider, log: silentLog },
     ...configuredParts(config, commands, createBackupCommands(commands, config)),
     publication: createSigner({
-      ...{ execute, keyRing, clock, log, origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) },
+      ...{ execute, keyRing, clock, log: silentLog },
+      ...{ origin: config.logOrigin, madeUpOrigin: madeUpOrigin(store) },
       file: createCheckpointFile(dataDir),
     }),
     filingClock: { setByS: () => 0, refresh: async () => {} },

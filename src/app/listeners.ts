@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { Logger } from 'pino';
 import { createBearerCheck } from '../api/authentication.ts';
 import { type CallMetrics, createCallObserver } from '../api/call-observer.ts';
 import { identifyLocal, userHeader } from '../api/operation.ts';
@@ -24,6 +23,7 @@ import type { TlsListeners } from '../http/listen/tls-listeners.ts';
 import { createOpenRoutes } from '../http/rest/open-routes.ts';
 import { createPublicListener } from '../http/rest/public-listener.ts';
 import { createRoutes, createSignedCalls } from '../http/rest/routes.ts';
+import type { Logger } from '../lib/log.ts';
 import type { ClientOf } from '../lib/networks.ts';
 import { buildInfo } from '../packaging/build-info.ts';
 import { readPackaged } from '../packaging/packaged-files.ts';

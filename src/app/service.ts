@@ -1,5 +1,4 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import type { Logger } from 'pino';
 import { createDispatcher } from '../api/operation.ts';
 import { createRecentRequests } from '../api/recent-requests.ts';
 import { createAccessService } from '../api/services/access-service.ts';
@@ -35,6 +34,7 @@ import { readLog } from '../evidence/log/verification.ts';
 import { accessPath } from '../http/rest/access-routes.ts';
 import { linkPath } from '../http/rest/open-routes.ts';
 import { createLinkTokens } from '../keys/link-tokens.ts';
+import type { Logger } from '../lib/log.ts';
 import { createMailer, type MailSettings } from '../mail/mailer.ts';
 import { createNotices } from '../mail/notices.ts';
 import { buildInfo } from '../packaging/build-info.ts';

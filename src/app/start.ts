@@ -1,5 +1,4 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
-import type { Logger } from 'pino';
 import { findNonceGap } from '../api/authentication.ts';
 import type { BackupAccess, ProcessParts } from '../api/services/dependencies.ts';
 import { type Config, settings } from '../config/config.ts';
@@ -16,6 +15,7 @@ import { watchFilingClock } from '../health/clock-part.ts';
 import { watchProvider } from '../health/provider-watch.ts';
 import { watchStore } from '../health/store-part.ts';
 import { readableByOthers } from '../lib/file-access.ts';
+import type { Logger } from '../lib/log.ts';
 import { type BackupCommands, createBackupCommands } from '../operations/backup/commands.ts';
 import { createBackupPlaces } from '../operations/backup/places.ts';
 import { type ChildCommands, createChildCommands } from '../operations/child-commands.ts';

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { App } from '../app/app.ts';
 import { type Config, type LogFormat, readServingConfig, unknownSettings } from '../config/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
 import { exampleArtwork } from '../domain/example.ts';
 import { errorText } from '../lib/file-errors.ts';
+import { createLog, type Logger } from '../lib/log.ts';
 import { buildInfo, commandName } from '../packaging/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
 import { createLogOutput, type LogOutput, textOfLine } from '../telemetry/log-output.ts';
@@ -30,14 +30,10 @@ export const serve: Command = {
     // First: this may restart the process, and a setting may name a pipe, which can be read only once.
     ensureRuntimeFlags(terminal.env);
     const config = readServingConfig(terminal.env);
-    // Large modules are loaded after a possible restart.
-    const { pino } = await import('pino');
     // A stream, since a blocking write to a full pipe would block the exit.
     const output = createLogOutput(process.stderr);
-    const log = pino(
-      { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-      formatted(output, config.logFormat),
-    );
+    const write = writerOf(output, config.logFormat);
+    const log = createLog({ write, level: config.logLevel, nowMs: Date.now });
     writeRegularly(output, log);
     log.info(buildInfo, 'starting');
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'not a setting');
@@ -51,11 +47,11 @@ export const serve: Command = {
   },
 };
 
-/** Formats log lines as the settings say. */
-function formatted(output: LogOutput, format: LogFormat): Pick<LogOutput, 'write'> {
+/** Writes log lines in the format that the settings say. */
+function writerOf(output: LogOutput, format: LogFormat): LogOutput['write'] {
   const isText = format === 'text' || (format === 'auto' && process.stderr.isTTY);
-  if (!isText) return output;
-  return { write: (line) => output.write(printable(textOfLine(line))) };
+  if (!isText) return output.write;
+  return (line) => output.write(printable(textOfLine(line)));
 }
 
 function writeRegularly(output: LogOutput, log: Logger): void {

@@ -1,6 +1,7 @@
 import type { Environment } from '../domain/caller.ts';
 import { parseAuthorities } from '../evidence/log/time-stamping.ts';
 import { parseMasterKeys } from '../keys/key-ring.ts';
+import { type LogLevel, logLevels } from '../lib/log.ts';
 import type { ProviderKind, Setting } from '../payments/provider.ts';
 import { providers } from './payment-providers.ts';
 import { oneOf } from './settings.ts';
@@ -23,9 +24,6 @@ import {
   wholeNumber,
   witnessesMax,
 } from './values.ts';
-
-/** The levels of pino. */
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 const logFormats = ['json', 'text', 'auto'] as const;
 
@@ -149,9 +147,12 @@ export const settings = {
     'the same in the variable itself, separated by commas',
     secret,
   ),
-  logLevel: row('ARTSEAL_LOG_LEVEL', oneOf(logLevels), 'fatal, error, warn, info, debug, trace or silent', {
-    fallback: 'info',
-  }),
+  logLevel: row(
+    'ARTSEAL_LOG_LEVEL',
+    oneOf(Object.keys(logLevels) as LogLevel[]),
+    'fatal, error, warn, info, debug, trace or silent',
+    { fallback: 'info' },
+  ),
   logFormat: row(
     'ARTSEAL_LOG_FORMAT',
     oneOf(logFormats),

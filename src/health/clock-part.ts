@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import { clockDifferenceMaxS } from '../api/authentication.ts';
 import type { Clock } from '../domain/clock.ts';
 import {
@@ -9,6 +8,7 @@ import {
   setMaxS,
 } from '../domain/filing-clock.ts';
 import { utcTimestamp } from '../domain/utc.ts';
+import type { Logger } from '../lib/log.ts';
 import { every } from '../lib/timing.ts';
 import type { Execute } from '../store/store.ts';
 import { nonceRetentionS } from '../store/store.ts';

@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import { every, sleep, withTimeout } from '../lib/timing.ts';
 import type { Access, PaymentProvider } from '../payments/provider.ts';
 

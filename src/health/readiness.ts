@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import { every } from '../lib/timing.ts';
 
 /** A condition for the server to be ready. */

@@ -1,6 +1,6 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { ApiError } from '../domain/reason.ts';
+import type { Logger } from '../lib/log.ts';
 import { every, withTimeout } from '../lib/timing.ts';
 import { perform, type Store } from '../store/store.ts';
 import type { ReadinessPart } from './readiness.ts';

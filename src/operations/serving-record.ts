@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Logger } from 'pino';
 import type { MasterKeyId } from '../keys/key-ring.ts';
+import type { Logger } from '../lib/log.ts';
 import { replaceFileSync } from '../lib/replace-file.ts';
 
 /**

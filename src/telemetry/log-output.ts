@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { levels } from 'pino';
+import { logLevels } from '../lib/log.ts';
 
 /** See `createLogOutput`. */
 export type LogOutput = ReturnType<typeof createLogOutput>;
@@ -42,13 +42,15 @@ export function createLogOutput(stream: Writable) {
   };
 }
 
+const levelNames = new Map<unknown, string>(Object.entries(logLevels).map(([name, level]) => [level, name]));
+
 /** Values that need no quotes. */
 const plain = /^[^\s"=]+$/;
 
 /** Converts a JSON line of the log to text: time, level, message, the other members, and the stack below. */
 export function textOfLine(line: string): string {
   const { time, level, msg = '', err, ...members }: Record<string, unknown> = JSON.parse(line);
-  const name = levels.labels[Number(level)] ?? String(level);
+  const name = levelNames.get(level) ?? String(level);
   const { message, stack } = (err ?? {}) as { readonly message?: unknown; readonly stack?: unknown };
   const shown = Object.entries({ ...members, ...(message !== undefined && { err: message }) });
   const parts = [

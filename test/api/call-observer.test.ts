@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import pino from 'pino';
 import { logCall, type RequestEvent } from '../../src/api/call-observer.ts';
 import { ApiError, type Reason, reasons } from '../../src/domain/reason.ts';
+import { createLog, logLevels } from '../../src/lib/log.ts';
 
-const { debug, info, warn, error } = pino.levels.values;
+const { debug, info, warn, error } = logLevels;
 
 const levels: readonly (readonly [reason: Reason, what: string, level: number | undefined])[] = [
   ['SIGNATURE_INVALID', 'what a caller does wrong', info],
@@ -19,13 +19,13 @@ const levels: readonly (readonly [reason: Reason, what: string, level: number | 
 /** The levels of the log lines of a call. */
 function levelsOf(event: RequestEvent, status: number): number[] {
   const lines: string[] = [];
-  const log = pino({ level: 'debug' }, { write: (line) => lines.push(line) });
+  const log = createLog({ write: (line) => lines.push(line), level: 'debug' });
   logCall(log, event, status, 1);
   return lines.map((line) => JSON.parse(line).level);
 }
 
 for (const [reason, what, level] of levels) {
-  test(`${reason}, ${what}, is logged as ${pino.levels.labels[level ?? 0]}`, () => {
+  test(`${reason}, ${what}, is logged at level ${level}`, () => {
     const apiError = new ApiError(reason, 'x');
     assert.deepEqual(levelsOf({ requestId: '1', apiError }, reasons[reason].http), [level]);
   });

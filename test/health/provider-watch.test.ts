@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pino from 'pino';
 import { accessLimits, watchProvider } from '../../src/health/provider-watch.ts';
+import { createLog } from '../../src/lib/log.ts';
 import type { Access } from '../../src/payments/provider.ts';
 import { createManualClock } from '../support/clock.ts';
 
@@ -13,7 +13,7 @@ const unreachable: Access = { kind: 'UNREACHABLE', why: 'nobody there' };
 function watched(t: TestContext, first: Access | undefined, random = () => 0.5) {
   const clock = createManualClock();
   const lines: { level: number; msg: string; why?: string }[] = [];
-  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const log = createLog({ write: (line) => lines.push(JSON.parse(line)) });
   let answer = first;
   let asked = 0;
   const provider = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import pino from 'pino';
 import { createReadiness, type ReadinessPart } from '../../src/health/readiness.ts';
+import { createLog } from '../../src/lib/log.ts';
 import { createManualClock } from '../support/clock.ts';
 
 /** Readiness of two parts, what is wrong with each, and what was logged. */
@@ -10,7 +10,7 @@ function twoParts() {
   const faults: { [name: string]: string | Promise<string | undefined> | undefined } = {};
   const part = (name: string): ReadinessPart => ({ name, findFault: () => faults[name] });
   const logged: { level: number; msg: string; faults?: unknown }[] = [];
-  const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });
+  const log = createLog({ write: (line) => logged.push(JSON.parse(line)) });
   const clock = createManualClock();
   const readiness = createReadiness([part('disk'), part('time')], clock, log);
   return { readiness, faults, logged, clock };

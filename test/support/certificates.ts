@@ -4,9 +4,9 @@ import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import pino from 'pino';
 import { readTlsFiles } from '../../src/http/listen/tls-files.ts';
 import { createTlsFront, type TlsFront, type TlsFrontOptions } from '../../src/http/listen/tls-listeners.ts';
+import { silentLog } from '../../src/lib/log.ts';
 import { createClientOf } from '../../src/lib/networks.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -180,7 +180,13 @@ export function frontOf(
 ): TlsFront {
   const material = readTlsFiles({ certificate, key });
   return createTlsFront({
-    ...{ material, protocols: ['http/1.1'], clientOf: createClientOf([]), log: pino({ level: 'silent' }) },
+    ...{
+      listener: 'public',
+      material,
+      protocols: ['http/1.1'],
+      clientOf: createClientOf([]),
+      log: silentLog,
+    },
     ...options,
   });
 }

@@ -1,5 +1,5 @@
-import pino from 'pino';
 import { createReadiness, type Readiness } from '../../src/health/readiness.ts';
+import { silentLog } from '../../src/lib/log.ts';
 import { createManualClock } from './clock.ts';
 
 /** Readiness with one part, whose fault a test sets. */
@@ -11,7 +11,7 @@ export interface SwitchedReadiness extends Readiness {
 export function createSwitchedReadiness(): SwitchedReadiness {
   let fault: string | undefined;
   const part = { name: 'switch', findFault: () => fault };
-  const readiness = createReadiness([part], createManualClock(), pino({ level: 'silent' }));
+  const readiness = createReadiness([part], createManualClock(), silentLog);
   return {
     ...readiness,
     set: (now) => {

@@ -1,5 +1,4 @@
 import type { TestContext } from 'node:test';
-import pino from 'pino';
 import { type App, startApp } from '../../src/app/app.ts';
 import type { Simulated } from '../../src/app/start.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
@@ -7,6 +6,7 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { Tier } from '../../src/domain/caller.ts';
 import { scopes, type TokenTerms } from '../../src/domain/token.ts';
+import { createLog } from '../../src/lib/log.ts';
 import { tester } from './audit-log.ts';
 import { withDatabase } from './engine.ts';
 import { anyAddresses } from './free-address.ts';
@@ -50,7 +50,7 @@ export async function startService(
   const addresses = { ...anyAddresses, ARTSEAL_METRICS_ADDR: 'off' };
   const config = readConfig(await withDatabase({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env }));
   const logLines: string[] = [];
-  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const log = createLog({ write: (line) => logLines.push(line) });
   const app = await startApp(config, log, { ...simulated, isStoreInThisThread });
   let closing: Promise<void> | undefined;
   const close = () => {

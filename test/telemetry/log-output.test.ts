@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import pino from 'pino';
+import { createLog, type Logger } from '../../src/lib/log.ts';
 import { createLogOutput, textOfLine } from '../../src/telemetry/log-output.ts';
 
 /** A stream whose reader continues when the test calls `goOn`. */
@@ -72,13 +72,13 @@ test('a stream error is ignored', async () => {
 });
 
 /** The text of a log line. */
-function textOf(write: (log: pino.Logger) => void): string {
+function textOf(write: (log: Logger) => void): string {
   let line = '';
   write(
-    pino(
-      { base: null, timestamp: () => ',"time":"2026-11-21T12:00:00.000Z"' },
-      { write: (json) => (line = json) },
-    ),
+    createLog({
+      write: (json) => (line = json),
+      nowMs: () => Date.UTC(2026, 10, 21, 12),
+    }),
   );
   return textOfLine(line);
 }

@@ -6,11 +6,11 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
-import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
 import { OpenCalls } from '../../src/http/listen/open-calls.ts';
 import { sealUrl } from '../../src/keys/sealed-secrets.ts';
+import { silentLog } from '../../src/lib/log.ts';
 import { writeBackupStatus } from '../../src/operations/backup/standing.ts';
 import type { Access } from '../../src/payments/provider.ts';
 import { metrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -298,7 +298,7 @@ test('metrics are read under names of this machine, and not under a name that on
 test('metrics are read under the name of the listener', async () => {
   const scrape = async () => 'artseal_ready 1\n';
   const listener = createMetricsListener({
-    ...{ scrape, log: pino({ enabled: false }), host: 'Metrics.Example' },
+    ...{ scrape, log: silentLog, host: 'Metrics.Example' },
     openCalls: new OpenCalls(),
   });
   fileScope.after(() => listener.close());

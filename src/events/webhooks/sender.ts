@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 import { everyWhileLeading, type Repetition, sleep } from '../../lib/timing.ts';
 import type { EventWithCaller } from '../../store/event-commands.ts';
 import { allOf } from '../../store/paging.ts';

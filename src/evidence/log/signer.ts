@@ -1,6 +1,6 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import type { KeyRing } from '../../keys/key-ring.ts';
+import type { Logger } from '../../lib/log.ts';
 import { every, sleep } from '../../lib/timing.ts';
 import type { LogKey, LogState } from '../../store/log-commands.ts';
 import { type Execute, leads, type Store } from '../../store/store.ts';

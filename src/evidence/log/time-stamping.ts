@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 import { everyWhileLeading } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
 import { readNote } from '../formats/checkpoint.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { type KeyRing, SecretNotOpened } from '../../keys/key-ring.ts';
+import type { Logger } from '../../lib/log.ts';
 import { replaceFile } from '../../lib/replace-file.ts';
 import { every, sleep } from '../../lib/timing.ts';
 import type { LogVerification as Progress } from '../../store/evidence-commands.ts';

@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 import { backoffMs } from '../../lib/timing.ts';
 import type { Execute } from '../../store/store.ts';
 import {

@@ -3,10 +3,10 @@ import { statSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
 import { refuseChangeableByOthers } from '../../lib/file-access.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { ClientOf } from '../../lib/networks.ts';
 import {
   type CertificateAge,
@@ -37,10 +37,9 @@ export function openTlsListeners(
   function open(listener: ListenerName, protocols: readonly string[]): TlsFront | undefined {
     const files = filesOf[listener];
     if (files === undefined) return undefined;
-    const ownLog = log.child({ listener });
     const material = readTlsFiles(files);
-    const front = createTlsFront({ material, protocols, clientOf, log: ownLog });
-    watches.set(listener, watchCertificate(files, { material, front, clock, log: ownLog }));
+    const front = createTlsFront({ listener, material, protocols, clientOf, log });
+    watches.set(listener, watchCertificate(files, { listener, material, front, clock, log }));
     return front;
   }
   return {
@@ -76,13 +75,14 @@ type CertificateWatch = ReturnType<typeof watchCertificate>;
 function watchCertificate(
   files: TlsFiles,
   options: {
+    readonly listener: ListenerName;
     readonly material: TlsMaterial;
     readonly front: TlsFront;
     readonly clock: Clock;
     readonly log: Logger;
   },
 ) {
-  const { front, clock, log } = options;
+  const { listener, front, clock, log } = options;
   let current = options.material;
   let seen = stateOf(files);
   let tried = seen;
@@ -98,11 +98,11 @@ function watchCertificate(
       front.use(material);
       current = material;
       loggedAge = undefined;
-      log.info({ endsAt: utcTimestamp(current.endsAtMs) }, 'the certificate was reloaded');
+      log.info({ listener, endsAt: utcTimestamp(current.endsAtMs) }, 'the certificate was reloaded');
       return undefined;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      log.error({ why, ...files }, 'the new certificate cannot be used: the current one is kept');
+      log.error({ listener, why, ...files }, 'the new certificate cannot be used: the current one is kept');
       return why;
     }
   }
@@ -112,8 +112,8 @@ function watchCertificate(
     if (age === loggedAge) return;
     loggedAge = age;
     const endsAt = utcTimestamp(current.endsAtMs);
-    if (age === 'EXPIRES_SOON') log.warn({ endsAt }, 'the certificate expires soon: renew it');
-    if (age === 'EXPIRED') log.error({ endsAt }, 'the certificate has expired: clients reject it');
+    if (age === 'EXPIRES_SOON') log.warn({ listener, endsAt }, 'the certificate expires soon: renew it');
+    if (age === 'EXPIRED') log.error({ listener, endsAt }, 'the certificate has expired: clients reject it');
   }
 
   function check(): void {
@@ -157,6 +157,7 @@ const ciphers = [
 
 /** The options of a TLS front. */
 export interface TlsFrontOptions {
+  readonly listener: ListenerName;
   readonly material: TlsMaterial;
   /** ALPN protocols, the preferred one first. */
   readonly protocols: readonly string[];
@@ -174,7 +175,7 @@ export type TlsFront = ReturnType<typeof createTlsFront>;
  * peer sent.
  */
 export function createTlsFront(options: TlsFrontOptions) {
-  const { material, protocols, clientOf, log } = options;
+  const { listener, material, protocols, clientOf, log } = options;
   const handshakes = new Map<Socket, (secure: TLSSocket) => void>();
   const server = createServer({
     ...contextOf(material),
@@ -195,7 +196,7 @@ export function createTlsFront(options: TlsFrontOptions) {
     const code = String(secure.authorizationError ?? error.code);
     // Load balancers check a port by connecting without a handshake.
     const level = code === 'ECONNRESET' ? 'debug' : 'info';
-    log[level]({ client: clientOf(carrierOf(secure), {}), code }, 'a TLS handshake failed');
+    log[level]({ listener, client: clientOf(carrierOf(secure), {}), code }, 'a TLS handshake failed');
   });
   return {
     /** Does the handshake of an accepted connection. Calls back with the secure socket; never if the handshake fails. */

@@ -1,6 +1,6 @@
-import type { Logger } from 'pino';
 import type { RegularBackups } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 import { every } from '../../lib/timing.ts';
 import type { BackupCommands } from './commands.ts';
 import type { Rotated } from './rotate.ts';

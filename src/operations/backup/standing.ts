@@ -1,10 +1,10 @@
 import { constants, existsSync } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from 'pino';
 import type { RegularBackups } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { errorText } from '../../lib/file-errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import { replaceFileSync } from '../../lib/replace-file.ts';
 import { every } from '../../lib/timing.ts';
 import { privateMode } from '../../store/sqlite/durable-files.ts';

@@ -1,10 +1,10 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../domain/clock.ts';
 import { type InstructionKind, isAfterPayout, isByOperator, type NextAction } from '../../domain/escrow.ts';
 import { type OpenInstruction, planUpdate, type UpdatePlan } from '../../domain/order-update.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { ApiError } from '../../domain/reason.ts';
 import { utcTimestamp } from '../../domain/utc.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { BusinessTime } from '../../store/filing-commands.ts';
 import type { EscrowCase, OrderUpdate } from '../../store/reconciliation-commands.ts';
 import type { Execute } from '../../store/store.ts';

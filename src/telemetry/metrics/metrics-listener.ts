@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import type { Logger } from 'pino';
 import { CountedResponse, endWith, framingFault } from '../../http/listen/http1-server.ts';
 import type { OpenCalls, OpenConnection } from '../../http/listen/open-calls.ts';
+import type { Logger } from '../../lib/log.ts';
 import { contentType, type Scrape } from './scrape.ts';
 
 /** What the listener works with. */

@@ -27,9 +27,9 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { Logger } from 'pino';
 import type { CallTracer, ListenerName, RequestEvent, TraceHeaders } from '../../api/call-observer.ts';
 import { reasons } from '../../domain/reason.ts';
+import type { Logger } from '../../lib/log.ts';
 import { buildInfo } from '../../packaging/build-info.ts';
 import { type PaymentProvider, ProviderFailure } from '../../payments/provider.ts';
 import type { Kind, Store, StoreRequest } from '../../store/store.ts';

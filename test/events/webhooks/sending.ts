@@ -1,6 +1,5 @@
 import type { TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import pino from 'pino';
 import { webhookMessage } from '../../../src/api/services/event-service.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { Attempt, WebhookMessage } from '../../../src/events/webhooks/attempt.ts';
@@ -8,6 +7,7 @@ import { type SendingLimits, sendingLimits } from '../../../src/events/webhooks/
 import { Sender } from '../../../src/events/webhooks/sender.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
 import { sealUrl } from '../../../src/keys/sealed-secrets.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EventWithCaller } from '../../../src/store/event-commands.ts';
 import { type Command, type Execute, executorOf, type Store } from '../../../src/store/store.ts';
@@ -119,7 +119,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
     requestsInFlight: options.requestsInFlight ?? store.requestsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
-    log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),
+    log: createLog({ write: (line: string) => log.push(JSON.parse(line)) }),
     limits: { ...sendingLimits, ...rarely, ...options.limits },
   });
   test.after(() => {

@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import pino from 'pino';
 import { makeFork } from '../../../src/evidence/log/fork.ts';
 import { createCheckpointFile, type PublishedCheckpoint } from '../../../src/evidence/log/publication.ts';
 import { createSigner } from '../../../src/evidence/log/signer.ts';
 import { mintLogKey } from '../../../src/evidence/log/signing-keys.ts';
 import { createKeyRing } from '../../../src/keys/key-ring.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { type Execute, executorOf, type Store } from '../../../src/store/store.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, crashCopy, fileOne, noon, openStore } from '../../store/promises/fixtures.ts';
@@ -73,7 +73,7 @@ function instanceOf(t: TestContext, store: Store, options: InstanceOptions = {})
       rolledBack: () => [],
     },
     awaitsWitnesses: true,
-    log: pino({ base: null }, { write: (line) => lines.push(line) }),
+    log: createLog({ write: (line) => lines.push(line) }),
   });
   return Object.assign(instance, { signer });
 }

@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import pino from 'pino';
 import { startTimeStamping, timeStampLimits } from '../../../src/evidence/log/time-stamping.ts';
+import { silentLog } from '../../../src/lib/log.ts';
 import { createManualClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -92,7 +92,7 @@ test('of several instances the one that leads stamps, and another one takes over
   const leading = new Set<string>();
   for (const name of ['one', 'other']) {
     const terms = { url: authority.url, everyMs, authorities: readFileSync(authority.caFile, 'utf8') };
-    const log = pino({ level: 'silent' });
+    const log = silentLog;
     const leads = () => leading.has(name);
     const stamping = startTimeStamping({ terms, publication, execute, leads, randomBytes, clock, log });
     t.after(stamping.stop);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import pino from 'pino';
 import type { PublishedCheckpoint } from '../../../src/evidence/log/publication.ts';
 import { createWitnesses, readWitnessKey, witnessLimits } from '../../../src/evidence/log/witness.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { executorOf } from '../../../src/store/store.ts';
 import { sqliteInThisThread } from '../../store/engines.ts';
 import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
@@ -25,7 +25,7 @@ async function prepare(t: TestContext, names: readonly string[], required = 0) {
   for (const { logs } of standIns) logs.add(key.vkey);
   const clock = createManualClock();
   const lines: Record<string, unknown>[] = [];
-  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const log = createLog({ write: (line) => lines.push(JSON.parse(line)) });
   /** Another process of the same log, which knows nothing about its witnesses. */
   const restarted = () => {
     const witnesses = standIns.map(({ vkey, url }) => ({ key: readWitnessKey(vkey), url }));

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import pino from 'pino';
 import { createDispatcher, type Implementation } from '../../../src/api/operation.ts';
 import { createCalls } from '../../../src/api/pipeline.ts';
 import { createCalendar } from '../../../src/domain/calendar.ts';
@@ -10,6 +9,7 @@ import { createTypedCalls, type Identify, type TypedCalls } from '../../../src/h
 import { type AnyResponse, OpenCalls } from '../../../src/http/listen/open-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-listeners.ts';
 import { createKeyRing, parseMasterKeys } from '../../../src/keys/key-ring.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { createClientOf } from '../../../src/lib/networks.ts';
 import { systemClock } from '../../../src/operations/registry.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -34,7 +34,7 @@ export async function openBareListener(
   { headersMs, stalledMs, tls, ...timeouts }: ListenerTimeouts = {},
 ) {
   const logLines: string[] = [];
-  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const log = createLog({ write: (line) => logLines.push(line) });
   const listener = createInternalListener({
     ...{ typedCalls, tls, ...timeouts },
     clientOf: createClientOf([]),

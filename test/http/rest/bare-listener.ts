@@ -1,10 +1,10 @@
 import type { TestContext } from 'node:test';
-import pino from 'pino';
 import { OpenCalls } from '../../../src/http/listen/open-calls.ts';
 import type { TlsFront } from '../../../src/http/listen/tls-listeners.ts';
 import { createOpenRoutes, type OpenRouteDependencies } from '../../../src/http/rest/open-routes.ts';
 import { createPublicListener } from '../../../src/http/rest/public-listener.ts';
 import type { SignedCalls } from '../../../src/http/rest/routes.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import { createClientOf, type Network } from '../../../src/lib/networks.ts';
 import { readPackaged } from '../../../src/packaging/packaged-files.ts';
 import { listenLocally } from '../../support/local-server.ts';
@@ -47,7 +47,7 @@ export async function openBareListener(
   }: ListenerOptions = {},
 ) {
   const logLines: string[] = [];
-  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const log = createLog({ write: (line) => logLines.push(line) });
   const notifications = { method: 'POST', take: async () => {} } as const;
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import pino from 'pino';
+import { createLog } from '../../../src/lib/log.ts';
 import type { Rotated } from '../../../src/operations/backup/rotate.ts';
 import { startBackups } from '../../../src/operations/backup/schedule.ts';
 import { createManualClock, type ManualClock } from '../../support/clock.ts';
@@ -17,7 +17,7 @@ function played(clock: ManualClock, everyMs: number, lastAgeMs: number) {
   let lastsMs = 0;
   let failure: Error | undefined;
   const lines: string[] = [];
-  const log = pino({ base: null }, { write: (line) => lines.push(line) });
+  const log = createLog({ write: (line) => lines.push(line) });
   const takeIfOld = async (): Promise<Rotated> => {
     attempts += 1;
     await turn();

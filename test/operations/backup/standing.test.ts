@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import pino from 'pino';
+import { createLog } from '../../../src/lib/log.ts';
 import {
   type BackupStatus,
   watchBackups,
@@ -23,7 +23,7 @@ function watched(t: TestContext, over: { folder?: string; isRequired?: boolean }
   const file = join(temporaryFolder(t), 'b.tar');
   writeFileSync(file, '');
   const lines: { level: number; reason?: string; msg: string }[] = [];
-  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const log = createLog({ write: (line) => lines.push(JSON.parse(line)) });
   const terms = { dataDir, folder: undefined, everyMs, isRequired: false, ...over };
   const watch = watchBackups(terms, clock, log);
   t.after(watch.stop);

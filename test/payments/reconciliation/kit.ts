@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import pino from 'pino';
 import { createCalendar } from '../../../src/domain/calendar.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
+import { createLog } from '../../../src/lib/log.ts';
 import {
   type ReconciliationLimits,
   reconciliationLimits,
@@ -66,7 +66,7 @@ export async function openKit(
   const provider = openTestProvider(test, {}, clock);
   const calendar = createCalendar('UTC');
   const logged: { msg: string; level: number }[] = [];
-  const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });
+  const log = createLog({ write: (line) => logged.push(JSON.parse(line)) });
   const now = () => ({ atMs: clock.nowMs(), timestamp: calendar.timestamp(clock.nowMs()) });
   const execute: Execute = (command) => perform(store, command);
   let failing: { readonly kind: Kind; readonly error: Error } | undefined;
