@@ -9,15 +9,9 @@ import { measureOldSnapshot } from './old-snapshot.ts';
 import { liveOrders } from './order-lives.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { measureServedLog } from './served-log.ts';
-import {
-  type ListenerName,
-  ownProject,
-  type Server,
-  startOnPostgres,
-  startService,
-  startYardstick,
-} from './servers.ts';
+import { type ListenerName, ownProject, type Server, startOnPostgres, startService } from './servers.ts';
 import { measureWebhooks } from './webhooks.ts';
+import { missingYardsticks, publicYardsticks, startYardstick } from './yardstick-servers.ts';
 
 /** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
 const signedAtOnce = 20_000;
@@ -59,7 +53,7 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
   const yardsticks = plan.postgres
     ? []
     : [
-        ...(listeners.has('public') ? ['floor', 'fastify'] : []),
+        ...(listeners.has('public') ? publicYardsticks : []),
         ...(listeners.has('internal') ? ['empty-handler'] : []),
       ];
   const others = await Promise.all(yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)));
@@ -82,6 +76,7 @@ function startAllOnPostgres({ two, standby, old }: Plan, dir: string): Promise<S
 /** Does the plan and prints what it shows. */
 async function run(plan: Plan, dir: string): Promise<void> {
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
+  for (const line of missingYardsticks) print(line);
   if (plan.workloads.length > 0 || plan.orders !== undefined) await runCalls(plan, dir);
   const [sending] = plan.sendings;
   if (sending === undefined) return;

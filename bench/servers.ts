@@ -4,11 +4,10 @@ import { mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import pg from 'pg';
-import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { newKey } from '../test/support/master-keys.ts';
 import { openCluster } from '../test/support/postgres.ts';
 import { adopt, endChild } from './children.ts';
-import { type Credentials, issueCredentials, writeCredentials } from './credentials.ts';
+import { type Credentials, issueCredentials } from './credentials.ts';
 import { cpuTimes, residentMb, sumOf } from './process-usage.ts';
 import { startStandby } from './standby.ts';
 
@@ -110,23 +109,6 @@ function startWords(projectDir: string): string[] {
   return scripts.start.split(' ').slice(1);
 }
 
-/**
- * Starts a server of this folder, a file of that name, on the runtime of the service with the flags that it gives itself.
- * It takes a data folder with the credentials, and prints a line with `ready public=http://127.0.0.1:PORT`, or
- * `internal=`, once it accepts connections.
- */
-export async function startYardstick(
-  name: string,
-  dataDir: string,
-  credentials: Credentials,
-): Promise<Server> {
-  mkdirSync(dataDir, { recursive: true });
-  writeCredentials(dataDir, credentials);
-  const command = [process.execPath, ...runtimeFlags, join(import.meta.dirname, `${name}.ts`), dataDir];
-  const start = { command, cwd: process.cwd(), env: process.env, dataDir };
-  return { ...(await startProcess(name, start)), credentials };
-}
-
 interface ProcessStart {
   readonly command: readonly string[];
   readonly cwd: string;
@@ -135,7 +117,7 @@ interface ProcessStart {
 }
 
 /** Starts a process. Returns the server that it is. */
-async function startProcess(name: string, start: ProcessStart) {
+export async function startProcess(name: string, start: ProcessStart) {
   const { command, cwd, env, dataDir } = start;
   const logFile = join(dataDir, 'stderr.log');
   const [program = '', ...words] = command;

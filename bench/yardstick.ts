@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
@@ -40,22 +41,8 @@ const nonceWindowS = 660;
 const monthlyQuota = Number.MAX_SAFE_INTEGER;
 const chain = 'Evidence chain under selection: no chain and no judicial-evidence capability is established.';
 
-// The integer of a filing is its number without the letters: 2026000001 for AS-2026-000001.
-const tables = `
-  CREATE TABLE IF NOT EXISTS filing (
-    number INTEGER PRIMARY KEY, platform INTEGER NOT NULL, author TEXT NOT NULL, era TEXT NOT NULL, size TEXT NOT NULL,
-    material TEXT NOT NULL, condition TEXT NOT NULL, price INTEGER NOT NULL, hash TEXT NOT NULL, timestamp TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS provenance_record (
-    number INTEGER, position INTEGER, event TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (number, position)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS nonce (
-    window INTEGER, platform INTEGER, nonce TEXT, PRIMARY KEY (window, platform, nonce)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS usage (
-    platform INTEGER, month TEXT, calls INTEGER NOT NULL, PRIMARY KEY (platform, month)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS number_sequence (year INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT`;
+/** The tables, which the server in Go has, too. */
+const tables = readFileSync(join(import.meta.dirname, 'tables.sql'), 'utf8');
 
 /** Opens the registry in a folder that has credentials, and makes its tables if they are not there. */
 export function openRegistry(dataDir: string) {
