@@ -1,26 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import { CreateFilingRequestSchema, CreateFilingResponseSchema } from '../gen/artseal/v1/filing_pb.ts';
 import { signedHeaders } from '../src/client/sign.ts';
 import { exampleArtwork } from '../src/domain/example.ts';
 import { respondToParent } from './children.ts';
+import { type Answer, type Connection, open } from './connections.ts';
 import type { Credentials } from './credentials.ts';
 import type { Filed, Order, Outcome, Preparation, Sending, Sent, Workload } from './generator.ts';
 import { percentile } from './measurements.ts';
 
 interface Tally {
-  taken: number;
   answered: number;
   refused: number;
   firstRefusal: string;
   sample: Buffer | undefined;
+  /** Of each request, in the order of the answers. */
   readonly latenciesMs: Float64Array;
+  /** Called when all requests are answered. */
+  done(): void;
 }
-
-/** Bytes that are read from a connection at a time; a longer answer is put together. */
-const readBytes = 16_384;
 
 /** The requests to send, by the token of the credentials that they bear. */
 const prepared = new Map<string, readonly Buffer[]>();
@@ -95,102 +93,81 @@ function request(method: string, target: string, headers: Record<string, string>
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${head}\r\n`), body]);
 }
 
-/** The answer at the beginning of these bytes, or undefined while some of it is still to come. */
-function readAnswer(bytes: Buffer): { status: number; bodyStart: number } | undefined {
-  const headEnd = bytes.indexOf('\r\n\r\n');
-  if (headEnd < 0) return undefined;
-  const head = bytes.toString('latin1', 0, headEnd);
-  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-  if (length === undefined) throw new Error(`An answer without Content-Length: ${head}`);
-  const bodyStart = headEnd + 4;
-  if (bytes.length < bodyStart + Number(length)) return undefined;
-  return { status: Number(head.slice(9, 12)), bodyStart };
-}
+/** Sends the requests that a function hands out over a connection, one after the other, until it has no more. */
+type Drive = (connection: Connection, tally: Tally) => void;
 
-/** A connection whose bytes come in the one buffer that it has, without the machinery of a stream. */
-interface Connection {
-  readonly socket: Socket;
-  receive(chunk: Buffer): void;
-}
-
-async function open(port: number): Promise<Connection> {
-  const buffer = Buffer.allocUnsafe(readBytes);
-  const callback = (length: number) => {
-    connection.receive(buffer.subarray(0, length));
-    return true;
+/** The closed loop: each connection sends the next request once the one before is answered. */
+function closedLoop(requests: readonly Buffer[]): Drive {
+  let taken = 0;
+  return function sendNext(connection, tally) {
+    const request = requests[taken];
+    if (request === undefined) return;
+    taken += 1;
+    const sentMs = performance.now();
+    connection.send(request, (answer) => {
+      count(tally, answer, performance.now() - sentMs);
+      sendNext(connection, tally);
+    });
   };
-  const socket = connect({ host: '127.0.0.1', port, noDelay: true, onread: { buffer, callback } });
-  const connection: Connection = { socket, receive: () => {} };
-  await once(socket, 'connect');
-  return connection;
 }
 
-/** Sends one request after the other over a connection until none is left. */
-function drive(connection: Connection, requests: readonly Buffer[], tally: Tally): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const { socket } = connection;
-  let sentMs = 0;
-  let received: Buffer | undefined;
+/**
+ * The open loop: requests are due at a fixed rate, and wait for a connection if all are busy. Their time counts from when they
+ * are due, so a server that stalls is charged for all requests that it holds up.
+ */
+function openLoop(requests: readonly Buffer[], perS: number): Drive {
+  const startedMs = performance.now();
+  const idle: Connection[] = [];
+  let taken = 0;
 
-  function sendNext(): void {
-    const next = requests[tally.taken];
-    if (next === undefined) {
-      resolve();
-      return;
+  function sendDue(tally: Tally): void {
+    for (; taken < requests.length; taken += 1) {
+      const dueMs = startedMs + (taken * 1_000) / perS;
+      const request = requests[taken];
+      if (request === undefined || dueMs > performance.now()) return;
+      const connection = idle.shift();
+      if (connection === undefined) return;
+      connection.send(request, (answer) => {
+        count(tally, answer, performance.now() - dueMs);
+        idle.push(connection);
+        sendDue(tally);
+      });
     }
-    tally.taken += 1;
-    sentMs = performance.now();
-    socket.write(next);
   }
 
-  function receive(chunk: Buffer): void {
-    const bytes = received === undefined ? chunk : Buffer.concat([received, chunk]);
-    const answer = readAnswer(bytes);
-    if (answer === undefined) {
-      // The next bytes come in the same buffer.
-      received = Buffer.from(bytes);
-      return;
-    }
-    tally.latenciesMs[tally.answered] = performance.now() - sentMs;
-    tally.answered += 1;
-    if (answer.status !== 200) {
-      tally.refused += 1;
-      tally.firstRefusal ||= bytes.toString();
-    } else tally.sample ??= Buffer.from(bytes.subarray(answer.bodyStart));
-    received = undefined;
-    sendNext();
-  }
-
-  connection.receive = (chunk) => {
-    try {
-      receive(chunk);
-    } catch (error) {
-      reject(error);
-    }
+  return (connection, tally) => {
+    // Timers have steps of 1 ms. Answers send what is due between them.
+    if (idle.push(connection) > 1) return;
+    const timer = setInterval(() => {
+      if (taken === requests.length) clearInterval(timer);
+      else sendDue(tally);
+    }, 1);
   };
-  socket.on('error', reject);
-  socket.on('close', () => reject(new Error('The server closed a connection.')));
-  sendNext();
-  return promise;
 }
 
-async function sendAll({ ports, token, connections }: Sending): Promise<Sent> {
+function count(tally: Tally, { status, bytes, bodyStart }: Answer, ms: number): void {
+  tally.latenciesMs[tally.answered] = ms;
+  tally.answered += 1;
+  if (status !== 200) {
+    tally.refused += 1;
+    tally.firstRefusal ||= bytes.toString();
+  } else tally.sample ??= Buffer.from(bytes.subarray(bodyStart));
+  if (tally.answered === tally.latenciesMs.length) tally.done();
+}
+
+async function sendAll({ ports, token, connections, perS }: Sending): Promise<Sent> {
   const requests = prepared.get(token) ?? [];
+  const { promise, resolve: done, reject } = Promise.withResolvers<void>();
   const portsOf = Array.from({ length: connections }, (_, nth) => ports[nth % ports.length] ?? 0);
-  const opened = await Promise.all(portsOf.map(open));
+  const opened = await Promise.all(portsOf.map((port) => open(port, reject)));
   const latenciesMs = new Float64Array(requests.length);
-  const tally: Tally = {
-    taken: 0,
-    answered: 0,
-    refused: 0,
-    firstRefusal: '',
-    sample: undefined,
-    latenciesMs,
-  };
+  const tally: Tally = { answered: 0, refused: 0, firstRefusal: '', sample: undefined, latenciesMs, done };
   const cpuBefore = process.cpuUsage();
   const startedMs = performance.now();
   try {
-    await Promise.all(opened.map((connection) => drive(connection, requests, tally)));
+    const drive = perS === undefined ? closedLoop(requests) : openLoop(requests, perS);
+    for (const connection of opened) drive(connection, tally);
+    await promise;
   } finally {
     for (const { socket } of opened) socket.destroy();
   }
@@ -201,6 +178,7 @@ async function sendAll({ ports, token, connections }: Sending): Promise<Sent> {
     seconds,
     p50Ms: percentile(latenciesMs, 0.5),
     p99Ms: percentile(latenciesMs, 0.99),
+    p999Ms: percentile(latenciesMs, 0.999),
     cpuS: (user + system) / 1e6,
     refused: tally.refused,
     firstRefusal: tally.firstRefusal,

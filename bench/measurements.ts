@@ -56,13 +56,14 @@ const readyMsMax = 1_000;
 
 /** The figures of a sending during which the server used so much processor time, in seconds. */
 export function figuresOf(
-  { requests, seconds, p50Ms, p99Ms, cpuS }: Sent,
+  { requests, seconds, p50Ms, p99Ms, p999Ms, cpuS }: Sent,
   { totalS, busiestS }: { totalS: number; busiestS: number },
 ) {
   return {
     requestsPerS: requests / seconds,
     p50Ms,
     p99Ms,
+    p999Ms,
     /** Processor time of the server a call, of all its threads and of the busiest, in microseconds. */
     cpuUs: (totalS / requests) * 1e6,
     busiestUs: (busiestS / requests) * 1e6,
@@ -107,15 +108,26 @@ export function comparisonLines(
   ];
 }
 
-/** The figures of a server in a line, each the median of its rounds. */
-function serverLine(name: string, rounds: readonly Figures[]): string {
+/** The medians of rounds. */
+export function mediansOf(rounds: readonly Figures[]): Figures {
   const of = (figure: keyof Figures) => median(rounds.map((figures) => figures[figure]));
+  return {
+    ...{ requestsPerS: of('requestsPerS'), p50Ms: of('p50Ms'), p99Ms: of('p99Ms'), p999Ms: of('p999Ms') },
+    ...{ cpuUs: of('cpuUs'), busiestUs: of('busiestUs') },
+    ...{ serverCpu: of('serverCpu'), loadCpu: of('loadCpu') },
+  };
+}
+
+/** The figures of a server in a line, each the median of its rounds. */
+export function serverLine(name: string, rounds: readonly Figures[]): string {
+  const of = mediansOf(rounds);
   return [
-    `  ${name.padEnd(13)}${String(Math.round(of('requestsPerS'))).padStart(7)} requests/s`,
-    `p50 ${of('p50Ms').toFixed(2)} ms`,
-    `p99 ${of('p99Ms').toFixed(2)} ms`,
-    `CPU a call ${micros(of('cpuUs'))}, busiest thread ${micros(of('busiestUs'))}`,
-    `CPU ${percent(of('serverCpu'))} of a core, load generator ${percent(of('loadCpu'))}`,
+    `  ${name.padEnd(13)}${String(Math.round(of.requestsPerS)).padStart(7)} requests/s`,
+    `p50 ${of.p50Ms.toFixed(2)} ms`,
+    `p99 ${of.p99Ms.toFixed(2)} ms`,
+    `p99.9 ${of.p999Ms.toFixed(2)} ms`,
+    `CPU a call ${micros(of.cpuUs)}, busiest thread ${micros(of.busiestUs)}`,
+    `CPU ${percent(of.serverCpu)} of a core, load generator ${percent(of.loadCpu)}`,
   ].join('   ');
 }
 
@@ -123,7 +135,7 @@ const micros = (us: number): string => (Number.isNaN(us) ? 'unknown' : `${Math.r
 const percent = (share: number): string => (Number.isNaN(share) ? 'unknown' : `${Math.round(share * 100)} %`);
 
 /** The rounds of one server. */
-interface Rounds {
+export interface Rounds {
   readonly name: string;
   readonly figures: readonly Figures[];
 }

@@ -11,8 +11,11 @@ export interface PlannedSending {
   readonly requests: number;
 }
 
-/** What can be measured by itself: a call, orders, the evidence log, webhooks, or platforms beside a busy one. */
-const defaultParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours'] as const;
+/**
+ * What can be measured by itself: a call, orders, the evidence log, webhooks, platforms beside a busy one, calls that are due at
+ * fixed rates, or calls with few filings and with many.
+ */
+const defaultParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours', 'load', 'size'] as const;
 /** What is measured on PostgreSQL. */
 const postgresParts = ['filing', 'keyed', 'provenance', 'orders', 'snapshot'] as const;
 /** What is measured of two instances on PostgreSQL. */
@@ -23,6 +26,17 @@ const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
 const requestsOver: Readonly<Record<number, number>> = { 1: 2_000, 64: 20_000, 256: 10_000 };
 const smokeRequests: typeof requestsOver = { 1: 20, 64: 128, 256: 512 };
+
+/** From a rate that all servers can serve to one that none can. */
+const load = {
+  ratesPerS: [1, 2, 4, 6, 8, 10, 12.5, 15, 17.5, 20, 25, 30, 40].map((thousands) => thousands * 1_000),
+  seconds: 4,
+};
+const smokeLoad: typeof load = { ratesPerS: [100, 200], seconds: 0.5 };
+
+/** The rounds add to the last of these, and a year has 999,999 numbers. */
+const size = { sizes: [10_000, 100_000, 900_000], requests: 5_000 };
+const smokeSize: typeof size = { sizes: [100, 200], requests: 64 };
 
 /** Reads the command line. Throws for what it does not know. */
 export function readPlan(words: readonly string[]) {
@@ -38,16 +52,18 @@ export function readPlan(words: readonly string[]) {
       postgres: { type: 'boolean', default: false },
       two: { type: 'boolean', default: false },
       standby: { type: 'boolean', default: false },
+      json: { type: 'string' },
     },
   });
-  const { smoke, only, rounds, filings, old, postgres, two, standby } = values;
+  const { smoke, only, filings, old, postgres, two, standby, json } = values;
+  const rounds = wholeNumber('rounds', values.rounds ?? (smoke ? '1' : '7'), 1);
   const requests = smoke ? smokeRequests : requestsOver;
   const onPostgres: readonly Part[] = two ? twoParts : postgresParts;
   const possible = postgres || two ? onPostgres : defaultParts;
-  const parts = only === undefined ? possible : [onePart(only, possible)];
+  const parts = only === undefined ? possible : only.split(',').map((word) => onePart(word, possible));
   return {
     workloads: workloads.filter((workload) => parts.includes(workload)),
-    rounds: wholeNumber('rounds', rounds ?? (smoke ? '1' : '7'), 1),
+    rounds,
     /** What is sent to each server in a round. */
     sendings: values.connections.split(',').map((text): PlannedSending => {
       const connections = wholeNumber('connections', text, 1, connectionsMax);
@@ -61,6 +77,10 @@ export function readPlan(words: readonly string[]) {
     webhookEvents: parts.includes('webhooks') ? (smoke ? 100 : 10_000) : undefined,
     /** Events of the platform that is busy beside others. */
     neighbourEvents: parts.includes('neighbours') ? (smoke ? 500 : 9_900) : undefined,
+    /** Rates of calls. */
+    load: parts.includes('load') ? (smoke ? smokeLoad : load) : undefined,
+    /** Numbers of filings. */
+    size: parts.includes('size') ? { ...(smoke ? smokeSize : size), rounds } : undefined,
     /** Filings in the service when its memory is read, at least. */
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */
@@ -73,6 +93,8 @@ export function readPlan(words: readonly string[]) {
     oldSnapshot: parts.includes('snapshot'),
     /** The folder of another checkout, whose service is measured as well. */
     old: old === undefined ? undefined : resolve(old),
+    /** The file for the figures as JSON. */
+    json: json === undefined ? undefined : resolve(json),
   };
 }
 

@@ -3,20 +3,20 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endChildren, killChildren } from './children.ts';
 import { type Filed, type Load, type Sent, startLoad, type Workload, workloads } from './generator.ts';
-import { comparisonLines, measureRounds, memoryLine, startLine } from './measurements.ts';
+import { comparisonLines, measureRounds, mediansOf, memoryLine, startLine } from './measurements.ts';
 import { measureNeighbours } from './neighbours.ts';
+import { measureOfferedLoad } from './offered-load.ts';
 import { measureOldSnapshot } from './old-snapshot.ts';
 import { liveOrders } from './order-lives.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
+import { type Report, writeReport } from './report.ts';
 import { measureServedLog } from './served-log.ts';
 import { type ListenerName, ownProject, type Server, startOnPostgres, startService } from './servers.ts';
+import { measureSize } from './size.ts';
 import { measureWebhooks } from './webhooks.ts';
 import { missingYardsticks, publicYardsticks, startYardstick } from './yardstick-servers.ts';
 
-/** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
-const signedAtOnce = 20_000;
-
-/** Connections over which servers are warmed up and filled. */
+/** Connections over which servers are warmed up. */
 const usualConnections = 64;
 
 const calls = {
@@ -77,7 +77,16 @@ function startAllOnPostgres({ two, standby, old }: Plan, dir: string): Promise<S
 async function run(plan: Plan, dir: string): Promise<void> {
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
   for (const line of missingYardsticks) print(line);
-  if (plan.workloads.length > 0 || plan.orders !== undefined) await runCalls(plan, dir);
+  const report: Report = { closedLoop: [], offeredLoad: [], size: [], states: [] };
+  if (plan.workloads.length > 0 || plan.orders !== undefined) await runCalls(plan, dir, report);
+  await runOthers(plan, dir);
+  if (plan.load !== undefined) await measureOfferedLoad(plan.load, join(dir, 'load'), print, report);
+  if (plan.size !== undefined) await measureSize(plan.size, join(dir, 'size'), print, report);
+  if (plan.json !== undefined) writeReport(plan.json, report);
+}
+
+/** Measures what has servers and figures of its own. */
+async function runOthers(plan: Plan, dir: string): Promise<void> {
   const [sending] = plan.sendings;
   if (sending === undefined) return;
   const { logLeaves: leaves, webhookEvents: events, neighbourEvents, rounds, old } = plan;
@@ -88,7 +97,7 @@ async function run(plan: Plan, dir: string): Promise<void> {
 }
 
 /** Compares the servers. */
-async function runCalls(plan: Plan, dir: string): Promise<void> {
+async function runCalls(plan: Plan, dir: string, report: Report): Promise<void> {
   const bench = await start(plan, dir);
   // The answers about provenance need filings.
   const warming = new Set<Workload>(plan.workloads);
@@ -97,7 +106,7 @@ async function runCalls(plan: Plan, dir: string): Promise<void> {
     if (warming.has(workload)) await warmUp(bench, workload, plan.warmUp);
   }
   for (const workload of plan.workloads) {
-    for (const sending of plan.sendings) await measure(bench, workload, sending, plan.rounds);
+    for (const sending of plan.sendings) await measure(bench, workload, sending, plan.rounds, report);
   }
   if (plan.orders !== undefined) await measureOrders(bench, plan.orders, plan.rounds);
   for (const service of bench.services) {
@@ -143,6 +152,7 @@ async function measure(
   workload: Workload,
   { connections, requests }: PlannedSending,
   rounds: number,
+  report: Report,
 ): Promise<void> {
   const servers = serversFor(bench, workload);
   const measured = await measureRounds(
@@ -153,6 +163,8 @@ async function measure(
   );
   print(`\n${calls[workload].title}; connections: ${connections}, requests a round: ${requests}`);
   for (const line of comparisonLines(measured, connections, workload)) print(line);
+  for (const { name, figures } of measured)
+    report.closedLoop.push({ server: name, workload, connections, ...mediansOf(figures) });
 }
 
 /** Measures how long orders take that follow each other. */
@@ -166,13 +178,10 @@ async function measureOrders({ services }: Bench, orders: number, rounds: number
 }
 
 /** Files until a service has so many filings, at least; how many it has. */
-async function fill(bench: Bench, service: Server, filings: number): Promise<number> {
-  const done = () => bench.filings.get(service) ?? 0;
-  while (done() < filings) {
-    await prepare(bench, 'filing', Math.min(filings - done(), signedAtOnce), [service]);
-    await send(bench, 'filing', service, usualConnections);
-  }
-  return done();
+async function fill({ load, filings: filed }: Bench, service: Server, filings: number): Promise<number> {
+  const before = filed.get(service) ?? 0;
+  await load.file(service, filings - before);
+  return Math.max(before, filings);
 }
 
 /** Runs the bench with these words; the exit code, in which the clock has no say. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { installed } from '../test/support/installed.ts';
 import { type Credentials, writeCredentials } from './credentials.ts';
-import { type Server, startProcess } from './servers.ts';
+import { ownProject, type Server, startProcess, startService } from './servers.ts';
 
 /** The hand-written servers of the public API. `go` takes part if Go is installed. */
 export const publicYardsticks: readonly string[] = [
@@ -45,4 +45,11 @@ async function buildGo(dir: string): Promise<string> {
   const cwd = join(import.meta.dirname, 'go');
   await promisify(execFile)('go', ['build', '-buildvcs=false', '-o', program, '.'], { cwd });
   return program;
+}
+
+/** Starts the service and hand-written servers with its credentials, each in a folder of its own. */
+export async function startPublicServers(dir: string, yardsticks: readonly string[]): Promise<Server[]> {
+  const service = await startService('service', ownProject, join(dir, 'service'));
+  const start = (name: string) => startYardstick(name, join(dir, name), service.credentials);
+  return [service, ...(await Promise.all(yardsticks.map(start)))];
 }

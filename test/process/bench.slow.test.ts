@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import type { Report } from '../../bench/report.ts';
 import { installed } from '../support/installed.ts';
 import { skipUnlessPostgres } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -32,7 +33,8 @@ async function bench(t: TestContext, ...words: string[]) {
 const yardsticks = ['floor', 'fastify', ...(installed('go') === undefined ? [] : ['go'])];
 
 test('a smoke run measures each call at each server, including another checkout', async (t) => {
-  const words = ['--smoke', '--connections', '1,64', '--old', root];
+  const json = join(temporaryFolder(t), 'figures.json');
+  const words = ['--smoke', '--connections', '1,64', '--old', root, '--json', json];
   const { code, stdout, stderr, left } = await bench(t, ...words);
   assert.deepEqual({ code, stderr, left }, { code: 0, stderr: '', left: [] });
   for (const connections of [1, 64]) {
@@ -66,6 +68,24 @@ test('a smoke run measures each call at each server, including another checkout'
   assert.match(stdout, /webhooks : no-webhooks +requests\/s +\d/);
   assert.match(stdout, /webhooks : old +requests\/s +\d/);
   assert.match(stdout, /all events of a round had arrived [\d.]+ s after its end/);
+  const { closedLoop, offeredLoad, size, states }: Report = JSON.parse(readFileSync(json, 'utf8'));
+  assert.deepEqual(
+    closedLoop
+      .filter(({ workload, connections }) => workload === 'filing' && connections === 64)
+      .map(({ server }) => server),
+    ['service', 'old', ...yardsticks],
+  );
+  const atLowestRate = offeredLoad.filter(
+    ({ workload, offeredPerS }) => workload === 'provenance' && offeredPerS === 100,
+  );
+  assert.deepEqual(
+    atLowestRate.map(({ server }) => server),
+    ['service', ...yardsticks],
+  );
+  const sizes = (rows: readonly { server: string; filings: number }[]) =>
+    rows.filter(({ server }) => server === 'service').map(({ filings }) => filings);
+  assert.deepEqual(sizes(size), [100, 200, 100, 200]);
+  assert.deepEqual(sizes(states), [100, 200]);
 });
 
 test('a smoke run compares the service on PostgreSQL with the one on SQLite', {
