@@ -66,16 +66,20 @@ export function sentHeader({ rawHeaders }: IncomingMessage, name: string): reado
   return values;
 }
 
+const credentialNames = {
+  apiKey: credentialHeaders.apiKey.toLowerCase(),
+  timestamp: credentialHeaders.timestamp.toLowerCase(),
+  nonce: credentialHeaders.nonce.toLowerCase(),
+  signature: credentialHeaders.signature.toLowerCase(),
+} as const;
+
 /** All values sent for the four headers of a signed call. */
-export function sentCredentials(request: IncomingMessage): SentCredentials {
-  const sent = (name: string) => sentHeader(request, name.toLowerCase());
-  return {
-    apiKey: sent(credentialHeaders.apiKey),
-    timestamp: sent(credentialHeaders.timestamp),
-    nonce: sent(credentialHeaders.nonce),
-    signature: sent(credentialHeaders.signature),
-  };
-}
+export const sentCredentials = (request: IncomingMessage): SentCredentials => ({
+  apiKey: sentHeader(request, credentialNames.apiKey),
+  timestamp: sentHeader(request, credentialNames.timestamp),
+  nonce: sentHeader(request, credentialNames.nonce),
+  signature: sentHeader(request, credentialNames.signature),
+});
 
 /** Checks Host and Transfer-Encoding. Throws BAD_REQUEST_TARGET. */
 export function checkHead(request: IncomingMessage): void {
@@ -157,7 +161,7 @@ export class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
-const noBytes = new Uint8Array();
+const noBytes: Uint8Array = new Uint8Array();
 
 /** The listener emits this event, with an ApiError, on a request whose body cannot be read to its end. */
 export const bodyRejected = 'artseal:body-rejected';
@@ -167,15 +171,19 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
   if (Number(length) > bodyBytesMax) throw bodyTooLarge();
   if (length === '0' && encoding === undefined) return Promise.resolve(noBytes);
+  const bytesMax = encoding === undefined ? Number(length) : bodyBytesMax;
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  // One buffer for the whole body: separate chunks of one byte would take a thousand times their size.
-  let body = Buffer.alloc(0);
+  let body = noBytes;
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > bodyBytesMax) return reject(bodyTooLarge());
-    if (body.length === 0) body = Buffer.allocUnsafe(encoding === undefined ? Number(length) : bodyBytesMax);
-    chunk.copy(body, bytes - chunk.length);
+    // Most bodies are one chunk. For others one buffer: chunks of one byte would take a thousand times their size.
+    if (chunk.length === bytesMax) body = chunk;
+    else {
+      if (body.length === 0) body = Buffer.allocUnsafe(bytesMax);
+      body.set(chunk, bytes - chunk.length);
+    }
   });
   request.on('end', () => resolve(body.subarray(0, bytes)));
   request.on(bodyRejected, reject);

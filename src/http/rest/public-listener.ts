@@ -152,18 +152,19 @@ function createExchanges(
   }
 
   /** Sends a response, after the rest of a small body; returns its status. */
-  async function send(
-    { request, response, connection, event }: Exchange,
-    http: HttpResponse,
-  ): Promise<number> {
+  function send(exchange: Exchange, http: HttpResponse): number | Promise<number> {
+    const { request, connection } = exchange;
+    if (request.complete || !isFollowed(request) || isLast(connection, request)) return write(exchange, http);
+    return skipSmallBody(request).then(() => write(exchange, http));
+  }
+
+  function write({ request, response, connection, event }: Exchange, http: HttpResponse): number {
     const { headers } = http;
-    // Node parses no next request after an Upgrade, which this server never performs.
-    const isFollowed = request.headers.upgrade === undefined;
-    if (!request.complete && isFollowed && !isLast(connection, request)) await skipSmallBody(request);
     headers['Content-Length'] = String(Buffer.byteLength(http.body));
     headers['X-Request-Id'] = event.requestId;
     headers['Cache-Control'] ??= 'no-store';
-    if (isLast(connection, request) || !server.listening || !isFollowed) headers.Connection = 'close';
+    if (isLast(connection, request) || !server.listening || !isFollowed(request))
+      headers.Connection = 'close';
     response.writeHead(http.status, headers);
     endWith(response, http.body);
     return http.status;
@@ -192,6 +193,9 @@ function createExchanges(
 }
 
 function ignore(): void {}
+
+/** Node parses no next request after an Upgrade, which this server never performs. */
+const isFollowed = ({ headers }: IncomingMessage): boolean => headers.upgrade === undefined;
 
 /** The error of a call whose client is gone. */
 function goneError({ cutOffReason }: OpenCall): ApiError {
