@@ -21,8 +21,9 @@ const replacements: Readonly<Record<string, string>> = {
   '/pg/lib/native/index.js': '',
   // It reads its colour profile from a file. The version for browsers has it inside.
   '/pdfkit/js/pdfkit.node.mjs': "export { default } from './node_modules/pdfkit/js/pdfkit.browser.mjs';",
-  // It speeds up module resolution, which a bundle does not need.
+  // They speed up the loading of modules from files, of which a bundle has none.
   '/src/packaging/module-resolution.ts': '',
+  '/src/packaging/startup.ts': '',
 };
 
 const replace: Plugin = {

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
+import './packaging/startup.ts';
 import './packaging/module-resolution.ts';
-import { runArtseal } from './cli/artseal.ts';
-import { printable } from './cli/command.ts';
+
+const { runArtseal } = await import('./cli/artseal.ts');
+const { printable } = await import('./cli/command.ts');
 
 // The name in `ps` and `systemctl status`. It also hides the command line.
 process.title = 'artseal';

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import type { App } from '../app/app.ts';
 import { type Config, type LogFormat, readServingConfig, unknownSettings } from '../config/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
@@ -10,7 +10,6 @@ import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
 import { createLogOutput, type LogOutput, textOfLine } from '../telemetry/log-output.ts';
 import type { Traces } from '../telemetry/traces/traces.ts';
 import { type Command, printable, type Terminal } from './command.ts';
-import { localActor } from './connection.ts';
 
 /** The longest that log lines are buffered, in milliseconds. */
 const logEveryMs = 250;
@@ -74,10 +73,11 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
     // A signal that arrives during the start is handled after it.
     void ready.then((app) => app.reload());
   });
-  // The store's thread starts while the other modules are loaded.
+  // The store's thread starts in this turn. It loads its modules while this thread loads the others, which blocks it.
   const { openForServing } = await import('../operations/registry.ts');
   const opening = openForServing(config);
-  const [{ startApp }] = await Promise.all([import('../app/app.ts'), opening]);
+  const loading = nextTurn().then(() => import('../app/app.ts'));
+  const [{ startApp }] = await Promise.all([loading, opening]);
   const traces = await tracesFor(terminal.env, log);
   const app = await startApp(config, log, {}, opening, traces);
   try {
@@ -142,6 +142,8 @@ function readyLine({ publicUrl, internalUrl, metricsAddress }: App): string {
 
 /** Creates the first credentials of an empty sandbox, and says how to use them. */
 async function welcome(app: App, { dataDir, provider }: Config, { env, print }: Terminal) {
+  // Loaded here, since the modules that it needs would delay the thread of the store.
+  const { localActor } = await import('./connection.ts');
   const by = localActor(env, 'first start of a sandbox');
   if (!(await issueSandboxCredentials(app, dataDir, by))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);

@@ -24,6 +24,7 @@ import {
   withSqliteFiles,
 } from '../store/sqlite/location.ts';
 import { readMoveRecord } from '../store/sqlite/move-record.ts';
+import { openThreadedStore } from '../store/sqlite/threaded-store.ts';
 import { executorOf, type PostgresPlace, type Store, type StoreOptions } from '../store/store.ts';
 import { removeServingRecord, servingRecordName } from './serving-record.ts';
 
@@ -193,7 +194,6 @@ async function openStore(
     const { createSqliteStore } = await import('../store/sqlite/engine.ts');
     return createSqliteStore(options);
   }
-  const { openThreadedStore } = await import('../store/sqlite/threaded-store.ts');
   return openThreadedStore(options);
 }
 
