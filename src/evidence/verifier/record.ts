@@ -34,8 +34,8 @@ export interface RecordLeaf extends AnyLeaf {
   readonly kind: 'FILING' | 'TRANSFER';
   /** The filing number. */
   readonly number: string;
-  /** 32 bytes: SHA-256 of the salt and the hash of the record. */
-  readonly commitment: Uint8Array;
+  /** 64 hex digits in lower case: SHA-256 of the salt and the hash of the record. */
+  readonly commitment: string;
 }
 
 /** A log event: something that happened to the log itself. */
@@ -50,8 +50,20 @@ export interface LogEventLeaf extends AnyLeaf {
 /** A leaf of the log. */
 export type Leaf = RecordLeaf | LogEventLeaf;
 
+/**
+ * The canonical form of the leaves of records. Almost all leaves of a log match, so an audit need not parse them. Others
+ * may still be leaves.
+ */
+const recordLeaf =
+  /^\{"commitment":"([0-9a-f]{64})","kind":"(FILING|TRANSFER)","number":"(AS-[0-9]{4}-[0-9]{6})","sequence":([1-9][0-9]{0,14}),"time":(0|[1-9][0-9]{0,14}),"version":1\}$/;
+
 /** Reads the data of a leaf. Throws VerificationFailure MALFORMED. */
 export function readLeaf(data: string, what: string): Leaf {
+  const [, commitment = '', kind, number = '', sequence, time] = recordLeaf.exec(data) ?? [];
+  if (kind === 'FILING' || kind === 'TRANSFER') {
+    const leaf = { kind, number, sequence: Number(sequence), timeS: Number(time), commitment } as const;
+    return checkRecordLeaf(leaf, what);
+  }
   const object = readCanonical(data, what);
   const isRecord = object.has('commitment');
   const members = membersOf(
@@ -74,17 +86,23 @@ function readRecordLeaf(members: Members, what: string): RecordLeaf {
   const sequence = members.integer('sequence', 1);
   if (kind !== 'FILING' && kind !== 'TRANSFER') throw malformed(`${what} has an unknown kind`);
   if (!filingNumber.test(number)) throw malformed(`the number of ${what} is not AS-<year>-<6 digits>`);
+  const commitment = members.text('commitment');
+  readHex(commitment, 32, `the commitment of ${what}`);
+  return checkRecordLeaf({ kind, number, sequence, timeS: members.integer('time'), commitment }, what);
+}
+
+function checkRecordLeaf(leaf: RecordLeaf, what: string): RecordLeaf {
+  const { kind, sequence, timeS } = leaf;
   if ((kind === 'FILING') !== (sequence === 1)) {
     throw malformed(
       `${what} is a ${kind} with the sequence ${sequence}: a FILING has 1, later records 2 and up`,
     );
   }
-  const commitment = readHex(members.text('commitment'), 32, `the commitment of ${what}`);
-  return { kind, number, sequence, timeS: readTime(members, what), commitment };
+  checkTime(timeS, what);
+  return leaf;
 }
 
-function readTime(members: Members, what: string): number {
-  const timeS = members.integer('time');
+function checkTime(timeS: number, what: string): number {
   if (timeS > lastTimeS) throw malformed(`the time of ${what} is after the year 9999`);
   return timeS;
 }
@@ -102,7 +120,7 @@ function readLogEvent(members: Members, what: string): LogEventLeaf {
     kind: 'LOG_EVENT',
     event,
     sequence: members.integer('sequence', 1),
-    timeS: readTime(members, what),
+    timeS: checkTime(members.integer('time'), what),
     detail,
   };
 }

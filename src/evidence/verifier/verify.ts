@@ -82,7 +82,7 @@ function matchingLeaf(bundle: Bundle): RecordLeaf {
   const { record, leaf } = bundle;
   const commitment = commitmentOf(bundle);
   if (leaf.kind === 'LOG_EVENT') throw mismatch('the leaf is a log event, not a record');
-  if (!isSame(commitment, leaf.commitment)) {
+  if (hex(commitment) !== leaf.commitment) {
     throw mismatch('the leaf commits to another record than the one in the bundle');
   }
   for (const name of ['kind', 'number', 'sequence'] as const) {
