@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { exampleArtwork } from '../src/domain/example.ts';
+import { filingNumber, sequenceOfFiling } from '../src/domain/filing.ts';
 import type { Reply } from '../src/store/engine/failure.ts';
+import type { CallerRef } from '../src/store/filing-commands.ts';
 import { allOf, type Page } from '../src/store/paging.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { Command, StoreRequest } from '../src/store/store.ts';
@@ -13,8 +15,8 @@ export interface LogPlan {
   readonly rounds: number;
 }
 
-/** Leaves of the small log that appending is compared to. */
-const fewLeaves = 1_000;
+/** Leaves of the small log that the large one is compared to. */
+const fewLeaves = 10_000;
 /** Filings of a transaction, and transactions and questions of a round. */
 const filingsAtOnce = 32;
 const transactions = 200;
@@ -24,8 +26,11 @@ const tileWidth = 256;
 /** A step through the tree that has no divisor in common with sizes that are round. */
 const stride = 7_919;
 
-/** The most that an append to the large log may take, as a multiple of what it takes to the small one. */
-const appendRatioMax = 1.15;
+/** Calls about provenance of a transaction. */
+const readsAtOnce = 32;
+
+/** The most that a call may take with the large log, as a multiple of what it takes with the small one. */
+const costRatioMax = 1.1;
 /** The most milliseconds that a proof may take. */
 const proofMsMax = 2;
 
@@ -41,9 +46,10 @@ export async function* measureLog(
   const small = await openLoggingCore(smallDir);
   const large = await openLoggingCore(dataDir);
   try {
-    await small.fill(fewLeaves);
+    await small.fill(Math.min(fewLeaves, leaves));
     await large.fill(leaves);
-    yield* appendLines(small, large, rounds);
+    yield* costLines('provenance', small, large, rounds, (log) => log.read(transactions, readsAtOnce));
+    yield* costLines('a filing', small, large, rounds, (log) => log.file(transactions, filingsAtOnce));
     yield* questionLines(large, rounds);
   } finally {
     small.close();
@@ -51,21 +57,35 @@ export async function* measureLog(
   }
 }
 
-async function* appendLines(small: LoggingCore, large: LoggingCore, rounds: number): AsyncGenerator<string> {
+/** Compares the processor time of calls with a small and with a large log. */
+async function* costLines(
+  what: string,
+  small: LoggingCore,
+  large: LoggingCore,
+  rounds: number,
+  work: (log: LoggingCore) => Promise<number>,
+): AsyncGenerator<string> {
   const [few, many] = [await small.leaves(), await large.leaves()];
-  const append = (log: LoggingCore) => () => log.file(transactions, filingsAtOnce);
+  const usEach = async (log: LoggingCore) => {
+    let calls = 0;
+    const us = await cpuUs(async () => {
+      calls = await work(log);
+    });
+    return us / calls;
+  };
   const figures: { readonly ofFew: number; readonly ofMany: number }[] = [];
+  // What both leave to the caches of the machine is not measured.
+  for (const log of [small, large]) await work(log);
   for (let round = 0; round < rounds; round += 1) {
-    // Each round begins with the other, since what one leaves to the caches of the machine slows down the next.
+    // Each round begins with the other, since what one leaves to the caches slows down the next.
     const [first, second] = round % 2 === 0 ? [small, large] : [large, small];
-    const [one, other] = [await cpuUs(append(first)), await cpuUs(append(second))];
+    const [one, other] = [await usEach(first), await usEach(second)];
     figures.push(round % 2 === 0 ? { ofFew: one, ofMany: other } : { ofFew: other, ofMany: one });
   }
-  const filings = transactions * filingsAtOnce;
   const ratios = figures.map(({ ofFew, ofMany }) => ofMany / ofFew);
-  yield line(`a filing, from ${few} leaves on`, median(figures.map(({ ofFew }) => ofFew)) / filings);
-  yield line(`a filing, from ${many} leaves on`, median(figures.map(({ ofMany }) => ofMany)) / filings);
-  const bound = `required: at most ${appendRatioMax}`;
+  yield line(`${what}, from ${few} leaves on`, median(figures.map(({ ofFew }) => ofFew)));
+  yield line(`${what}, from ${many} leaves on`, median(figures.map(({ ofMany }) => ofMany)));
+  const bound = `required: at most ${costRatioMax}`;
   yield `  the latter ÷ the former          ${median(ratios).toFixed(2)} ${rangeOf(ratios)}   ${bound}`;
 }
 
@@ -122,26 +142,46 @@ async function openLoggingCore(dataDir: string) {
   const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'EXISTING' });
   const callers = await callersOf(core);
   let filed = 0;
+  let read = 0;
+  /** With the name, which the leaf of a filing commits to. */
+  const callerOf = (nth: number) => callers[nth % callers.length] ?? noPlatforms();
 
   function filing(atMs: number) {
-    const callerId = callers[filed % callers.length] ?? 0;
+    const by = callerOf(filed);
     filed += 1;
     const timestamp = `${new Date(atMs).toISOString().slice(0, 19)}+00:00`;
-    const by = { callerId, caller: `${callerId}` };
     return { kind: 'FileArtwork', artwork, at: { atMs, timestamp }, by } as const;
+  }
+  function signed(effect: Command, callerId: number, atMs: number): StoreRequest {
+    const month = new Date(atMs).toISOString().slice(0, 7);
+    const admission = {
+      nowS: Math.floor(atMs / 1_000),
+      nonce: { keyId: callerId, nonce: randomUUID() },
+      quota: { callerId, month, limit: undefined, take: true },
+    };
+    return { admission, effect };
   }
   function signedFiling(): StoreRequest {
     const atMs = Date.now();
     const effect = filing(atMs);
-    const { callerId } = effect.by;
-    const admission = {
-      nowS: Math.floor(atMs / 1_000),
-      nonce: { keyId: callerId, nonce: randomUUID() },
-      quota: { callerId, month: effect.at.timestamp.slice(0, 7), limit: undefined, take: true },
-    };
-    return { admission, effect };
+    return signed(effect, effect.by.callerId, atMs);
   }
   const carryOut = async (units: readonly StoreRequest[]) => (await core.executeBatch(units)).map(resultOf);
+  /** The years with filings, and the last number of each. */
+  async function lastNumbers() {
+    const newest = new Date().getUTCFullYear();
+    const years = [newest - 2, newest - 1, newest];
+    const pages = await carryOut(
+      years.map((year) => {
+        const filter = { owner: undefined, year };
+        return { effect: { kind: 'ListFilings', filter, page: { from: undefined, size: 1 } } };
+      }),
+    );
+    return years.map((year, nth) => {
+      const [filing] = (pages[nth] as Page<{ readonly filingNo: string }>).items;
+      return { year, last: filing === undefined ? 0 : sequenceOfFiling(filing.filingNo) };
+    });
+  }
   async function leaves(): Promise<number> {
     const [tree] = await carryOut([{ effect: { kind: 'GetTree' } }]);
     return (tree as { readonly size: number }).size;
@@ -162,10 +202,35 @@ async function openLoggingCore(dataDir: string) {
         );
       }
     },
-    /** Carries out so many transactions with so many signed filings each. */
+    /** Carries out so many transactions with so many signed filings each. Returns the number of calls. */
     file: async (transactions: number, filings: number) => {
       for (let left = transactions; left > 0; left -= 1)
         await carryOut(Array.from({ length: filings }, signedFiling));
+      return transactions * filings;
+    },
+    /** The same with calls about the provenance of filings that are spread over all that there are. */
+    read: async (transactions: number, calls: number) => {
+      const years = await lastNumbers();
+      const sum = years.reduce((filings, { last }) => filings + last, 0);
+      const numberOf = (nth: number): string => {
+        let sequence = 1 + ((nth * stride) % sum);
+        for (const { year, last } of years) {
+          if (sequence <= last) return filingNumber(year, sequence);
+          sequence -= last;
+        }
+        throw new Error('There are fewer filings.');
+      };
+      for (let left = transactions; left > 0; left -= 1) {
+        const atMs = Date.now();
+        const units = Array.from({ length: calls }, () => {
+          read += 1;
+          const effect = { kind: 'GetProvenance', filingNo: numberOf(read) } as const;
+          return signed(effect, callerOf(read).callerId, atMs);
+        });
+        const found = await carryOut(units);
+        if (found.includes(undefined)) throw new Error('A filing is gone.');
+      }
+      return transactions * calls;
     },
     /** Asks for something that only reads. */
     ask: async (command: Command) => {
@@ -176,13 +241,17 @@ async function openLoggingCore(dataDir: string) {
   };
 }
 
+function noPlatforms(): never {
+  throw new Error('The folder has no platforms.');
+}
+
 /** The platforms of the folder. */
-async function callersOf(core: Core): Promise<readonly number[]> {
+async function callersOf(core: Core): Promise<readonly CallerRef[]> {
   const keys = allOf(async (page) => {
     const [reply] = await core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
-    return resultOf(reply) as Page<{ readonly callerId: number }>;
+    return resultOf(reply) as Page<CallerRef>;
   });
-  return (await Array.fromAsync(keys)).map(({ callerId }) => callerId);
+  return (await Array.fromAsync(keys)).map(({ callerId, caller }) => ({ callerId, caller }));
 }
 
 /** What a unit came to. Throws where that is an error or a failure. */
