@@ -153,14 +153,19 @@ export type CallMetrics = ReturnType<typeof createCallMetrics>;
 const noOperation = 'none';
 
 export function createCallMetrics() {
-  const counted = new Map<string, Omit<CallMetric, 'seconds'> & { readonly distribution: Distribution }>();
+  type Counted = Omit<CallMetric, 'seconds'> & { readonly distribution: Distribution };
+  const counted: Counted[] = [];
+  /** The same by listener, operation and end. A joined key would have to be made and hashed for each call. */
+  const byListener = new Map<ListenerName, Map<string, Map<CallEnd, Counted>>>();
 
-  function entryOf(listener: ListenerName, operation: string, end: CallEnd) {
-    const key = `${listener} ${operation} ${end}`;
-    const known = counted.get(key);
+  function entryOf(listener: ListenerName, operation: string, end: CallEnd): Counted {
+    const byOperation = byListener.get(listener) ?? new Map<string, Map<CallEnd, Counted>>();
+    const byEnd = byOperation.get(operation) ?? new Map<CallEnd, Counted>();
+    const known = byEnd.get(end);
     if (known !== undefined) return known;
     const made = { listener, operation, end, distribution: createDistribution(durationBoundsS) };
-    counted.set(key, made);
+    byListener.set(listener, byOperation.set(operation, byEnd.set(end, made)));
+    counted.push(made);
     return made;
   }
 
@@ -169,9 +174,6 @@ export function createCallMetrics() {
       entryOf(listener, operation, end).distribution.add(seconds),
     /** An entry for each combination that occurred. */
     data: (): readonly CallMetric[] =>
-      Array.from(counted.values(), ({ distribution, ...entry }) => ({
-        ...entry,
-        seconds: distribution.data(),
-      })),
+      counted.map(({ distribution, ...entry }) => ({ ...entry, seconds: distribution.data() })),
   };
 }

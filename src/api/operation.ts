@@ -165,9 +165,15 @@ export interface Reading {
   readonly violations: readonly Violation[];
 }
 
-/** The name of a method as in its RPC path: `artseal.v1.FilingService/CreateFiling`. */
-export function operationName({ parent, name }: DescMethod): string {
-  return `${parent.typeName}/${name}`;
+const operationNames = new WeakMap<DescMethod, string>();
+
+/** The name of a method as in its RPC path: `artseal.v1.FilingService/CreateFiling`. The same text each time, which is hashed once. */
+export function operationName(method: DescMethod): string {
+  const known = operationNames.get(method);
+  if (known !== undefined) return known;
+  const name = `${method.parent.typeName}/${method.name}`;
+  operationNames.set(method, name);
+  return name;
 }
 
 /** An operation for each RPC of a service. */
