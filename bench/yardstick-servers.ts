@@ -7,17 +7,16 @@ import { installed } from '../test/support/installed.ts';
 import { type Credentials, writeCredentials } from './credentials.ts';
 import { ownProject, type Server, startProcess, startService } from './servers.ts';
 
-/** The hand-written servers of the public API. `go` takes part if Go is installed. */
-export const publicYardsticks: readonly string[] = [
-  'floor',
-  'fastify',
-  ...(installed('go') === undefined ? [] : ['go']),
-];
+/** Whether the server in Go can be built. Its driver is C. */
+const canBuildGo = ['go', 'gcc'].every((program) => installed(program) !== undefined);
+
+/** The hand-written servers of the public API. `go` takes part if it can be built. */
+export const publicYardsticks: readonly string[] = ['floor', 'fastify', ...(canBuildGo ? ['go'] : [])];
 
 /** What to say of the server that cannot take part; empty if all can. */
-export const missingYardsticks: readonly string[] = publicYardsticks.includes('go')
+export const missingYardsticks: readonly string[] = canBuildGo
   ? []
-  : ['Go is not installed: the server go does not take part.'];
+  : ['Go or gcc is not installed: the server go does not take part.'];
 
 /**
  * Starts a server of this folder, which accepts these credentials. It is a file of that name, on the runtime of the service

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import type { Report } from '../../bench/report.ts';
-import { installed } from '../support/installed.ts';
+import { publicYardsticks } from '../../bench/yardstick-servers.ts';
 import { skipUnlessPostgres } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -29,9 +29,6 @@ async function bench(t: TestContext, ...words: string[]) {
   return { code, stdout, stderr, left: readdirSync(folder) };
 }
 
-/** Those of the public API. */
-const yardsticks = ['floor', 'fastify', ...(installed('go') === undefined ? [] : ['go'])];
-
 test('a smoke run measures each call at each server, including another checkout', async (t) => {
   const json = join(temporaryFolder(t), 'figures.json');
   const words = ['--smoke', '--connections', '1,64', '--old', root, '--json', json];
@@ -44,8 +41,8 @@ test('a smoke run measures each call at each server, including another checkout'
       const section = stdout.slice(start).split('\n\n')[0] ?? '';
       return [...section.matchAll(/service : (\S+)/g)].map(([, name]) => name);
     };
-    assert.deepEqual(shown('POST /api/v1/filing'), ['old', ...yardsticks]);
-    assert.deepEqual(shown('GET /api/v1/provenance/{filingNo}'), ['old', ...yardsticks]);
+    assert.deepEqual(shown('POST /api/v1/filing'), ['old', ...publicYardsticks]);
+    assert.deepEqual(shown('GET /api/v1/provenance/{filingNo}'), ['old', ...publicYardsticks]);
     assert.deepEqual(shown('CreateFiling over Connect'), ['old', 'empty-handler']);
   }
   assert.match(stdout, /CPU a call \d+ µs, busiest thread \d+ µs/);
@@ -73,14 +70,14 @@ test('a smoke run measures each call at each server, including another checkout'
     closedLoop
       .filter(({ workload, connections }) => workload === 'filing' && connections === 64)
       .map(({ server }) => server),
-    ['service', 'old', ...yardsticks],
+    ['service', 'old', ...publicYardsticks],
   );
   const atLowestRate = offeredLoad.filter(
     ({ workload, offeredPerS }) => workload === 'provenance' && offeredPerS === 100,
   );
   assert.deepEqual(
     atLowestRate.map(({ server }) => server),
-    ['service', ...yardsticks],
+    ['service', ...publicYardsticks],
   );
   const sizes = (rows: readonly { server: string; filings: number }[]) =>
     rows.filter(({ server }) => server === 'service').map(({ filings }) => filings);
