@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 // Import this first: it makes what is imported later load in half the time.
 
-// Whoever can write to this folder can change the modules themselves. If this process cannot, it compiles as always.
+// A user who can write to this folder can change the modules as well. If this process cannot write, it compiles as always.
 const cacheFolder = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'node');
 enableCompileCache(cacheFolder);
 // For threads and child processes.

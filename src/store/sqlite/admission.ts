@@ -128,7 +128,7 @@ interface Spending extends SpentNonce {
   readonly beforeS: number;
 }
 
-/** When a nonce was spent that never was: a table has no place for none. */
+/** The time that undoes a first use: an entry of a table always has a time, and this one is too old to matter. */
 const longAgoS = 1;
 
 /** Both halves of the fingerprint and the time, 4 bytes each, the lowest first. */
