@@ -112,6 +112,7 @@ function errorMembers(error: Error, isNested = false): object {
   };
   const { cause, ...others }: { readonly cause?: unknown } = error;
   const own = cause instanceof Error ? others : error;
+  // First in the order of members, and last so that own members do not replace them.
   return { ...first, ...mapValues(own, shown), ...first };
 }
 

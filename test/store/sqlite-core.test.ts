@@ -140,6 +140,19 @@ test('a batch is on disk when its replies are sent, and nothing of it before its
   assert.deepEqual(await leftIn(after), ['2 listed', 'NONCE_REUSED']);
 });
 
+test('a call whose commit fails is neither counted nor has it spent its nonce', async (t) => {
+  const { core } = await openWithClient(t);
+  const call = async () => (await core.executeBatch([admitted('n')]))[0];
+  aroundCommit(t, {
+    before: () => {
+      throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+    },
+  });
+  assert.ok('failure' in ((await call()) ?? {}));
+  const done = { kind: 'DONE', result: undefined, isReplay: false };
+  assert.deepEqual(await call(), { outcome: done, calls: 1 });
+});
+
 /** Commands that fail in their last change with an internal error, by the access of their handlers. */
 const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
   'write without a savepoint': () => ofNobody,

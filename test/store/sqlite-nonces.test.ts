@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createNonces, nonceFingerprint } from '../../src/store/sqlite/admission.ts';
+import { createNonces, nonceFingerprint, windowOf } from '../../src/store/sqlite/admission.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createFingerprintTable } from '../../src/store/sqlite/fingerprints.ts';
 import { nonceRetentionS } from '../../src/store/store.ts';
@@ -24,6 +24,25 @@ test('expired nonces are deleted on disk and in memory as others are spent, even
   spend(20, nowS);
   spend(10, nowS + 3 * nonceRetentionS);
   assert.deepEqual([countNonces(client), nonces.count()], [11, 11]);
+});
+
+test('a transaction that is rolled back leaves each nonce as it was', (t) => {
+  const { database, close } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(close);
+  const nonces = createNonces(database);
+  const spend = (nonce: string, atS = nowS) => nonces.spend({ keyId: 1, nonce }, atS, nowS);
+  const commit = () => {
+    nonces.write();
+    nonces.committed();
+  };
+  const startS = windowOf(nowS) * nonceRetentionS;
+  assert.deepEqual([spend('kept', startS), spend('kept', startS)], [true, false]);
+  commit();
+  assert.deepEqual([spend('new'), spend('kept', startS)], [true, false]);
+  nonces.rolledBack();
+  assert.deepEqual([spend('new'), spend('new'), spend('kept', startS)], [true, false, false]);
+  commit();
+  assert.equal(spend('new'), false);
 });
 
 test('a table finds the number of each of many fingerprints, and no other', () => {

@@ -58,8 +58,6 @@ export function createNonces(database: SqliteDatabase): Nonces {
     return table;
   }
 
-  const remember = ({ fingerprint, atS }: SpentNonce) => tableOf(atS).set(fingerprint, atS);
-
   /**
    * A window is as long as retention, so a nonce is in the current window or in one beside it: the clock may have been set back
    * since.
@@ -73,7 +71,7 @@ export function createNonces(database: SqliteDatabase): Nonces {
   }
 
   for (const { id, entries } of selectAll.iterate()) {
-    readEntries(entries).forEach(remember);
+    for (const { fingerprint, atS } of readEntries(entries)) tableOf(atS).set(fingerprint, atS);
     lastId = id;
   }
 
@@ -81,10 +79,11 @@ export function createNonces(database: SqliteDatabase): Nonces {
     count: () => remembered.values().reduce((sum, table) => sum + table.size(), 0),
     spend: ({ keyId, nonce }, nowS, sweepAtS) => {
       const fingerprint = nonceFingerprint(`${keyId} ${nonce}`);
-      const spent = { fingerprint, atS: nowS, beforeS: tableOf(nowS).get(fingerprint) ?? longAgoS };
+      const spent = { fingerprint, atS: nowS };
       if (isRemembered(spent)) return false;
-      remember(spent);
-      spending.push(spent);
+      const table = tableOf(nowS);
+      spending.push({ ...spent, table, beforeS: table.get(fingerprint) ?? longAgoS });
+      table.set(fingerprint, nowS);
       oldestWindow = windowOf(sweepAtS) - 1;
       return true;
     },
@@ -101,7 +100,7 @@ export function createNonces(database: SqliteDatabase): Nonces {
       end();
     },
     rolledBack: () => {
-      for (const { fingerprint, atS, beforeS } of spending) tableOf(atS).set(fingerprint, beforeS);
+      for (const { fingerprint, table, beforeS } of spending) table.set(fingerprint, beforeS);
       end();
     },
   };
@@ -123,8 +122,9 @@ export interface SpentNonce {
   readonly atS: number;
 }
 
-/** A nonce that an open transaction spends, and when it was spent before, as its window remembers it. */
+/** A nonce that an open transaction spends, the table that has it, and when it was spent before according to that table. */
 interface Spending extends SpentNonce {
+  readonly table: FingerprintTable;
   readonly beforeS: number;
 }
 
