@@ -1,5 +1,6 @@
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Environment } from '../domain/caller.ts';
+import { sha256 } from '../domain/sha256.ts';
 
 const words = { sandbox: 'sandbox', production: 'live' } as const satisfies Record<Environment, string>;
 
@@ -51,6 +52,4 @@ export const mintAccessToken = (): string => randomBytes(32).toString('base64url
 export const mintTestEventId = (): string => `evt_${random(16)}`;
 
 /** The SHA-256 by which a service token, or that of a one-time link, is stored and found. Its 256 random bits need no slower hash. */
-export function tokenHash(token: string): Uint8Array {
-  return hash('sha256', token, 'buffer');
-}
+export const tokenHash = (token: string): Uint8Array => sha256(token);

@@ -290,7 +290,9 @@ function universalRequest(
 ) {
   values.set(callKeys.event, event).set(callKeys.request, request);
   try {
-    const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    // A request is its own body. The generator that the library would make of it keeps the call in memory until the old heap is
+    // collected, because V8 makes a map in that heap for each function that makes a generator.
+    const universal = universalRequestFromNodeRequest(request, response, request as never, values);
     shortenDeadline(universal.header);
     return universal;
   } catch {
