@@ -36,11 +36,11 @@ const file: StoreRequest = { effect: toFile(by) };
 const list: StoreRequest = { effect: { kind: 'ListFilings', filter: anyFiling, page } };
 
 /** A call with a nonce, which is counted. */
-const admitted = (nonce: string, effect?: Command): StoreRequest => ({
+const admitted = (nonce: string, effect?: Command, of = month): StoreRequest => ({
   admission: {
     nowS,
     nonce: { keyId: 1, nonce },
-    quota: { callerId: 1, month, limit: undefined, take: true },
+    quota: { callerId: 1, month: of, limit: undefined, take: true },
   },
   effect,
 });
@@ -138,6 +138,23 @@ test('a batch is on disk when its replies are sent, and nothing of it before its
   };
   assert.deepEqual(await leftIn(before), ['0 listed', 'undefined']);
   assert.deepEqual(await leftIn(after), ['2 listed', 'NONCE_REUSED']);
+});
+
+test('the calls of a batch are counted in their months with one write each', async (t) => {
+  const { batch, client, raw } = await openWithClient(t);
+  const counted = () => raw.prepare('SELECT month, calls FROM usage ORDER BY month').raw().all();
+  await batch(admitted('a'), admitted('b'), admitted('c'));
+  assert.deepEqual(counted(), [[month, 3]]);
+  const writes: string[] = [];
+  client.function('note_write', (row) => void writes.push(String(row)));
+  client.exec('CREATE TEMP TRIGGER noted AFTER UPDATE ON usage BEGIN SELECT note_write(NEW.month); END');
+  await batch(admitted('d'), admitted('e'), admitted('f', undefined, '2026-12'), admitted('g'));
+  assert.deepEqual(counted(), [
+    [month, 6],
+    ['2026-12', 1],
+  ]);
+  // November is written before December is counted, and again at the end.
+  assert.deepEqual(writes, [month, month]);
 });
 
 test('a call whose commit fails is neither counted nor has it spent its nonce', async (t) => {

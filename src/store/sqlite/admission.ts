@@ -209,21 +209,31 @@ export function countCalls(database: SqliteDatabase) {
     select.get({ callerId, month })?.calls ?? 0;
 }
 
-/** Calls counted by caller and month. */
+/** Calls counted by caller and month: in memory while a transaction runs, and in a row that it writes once. */
 export function createQuotas(database: SqliteDatabase) {
   const read = countCalls(database);
-  const { write } = prepare(database, {
-    write: database
+  const { insert } = prepare(database, {
+    insert: database
       .insert(usage)
       .values(placeholdersFor(usage))
       .onConflictDoUpdate({ target: [usage.callerId, usage.month], set: { calls: sql`excluded.calls` } }),
   });
-  /** What was written last of each caller. Nobody else writes it. */
-  const written = new Map<number, { readonly month: string; readonly calls: number }>();
+  /** The last count of each caller. Nobody else counts. */
+  const counts = new Map<number, { readonly month: string; readonly calls: number }>();
+  /** The callers whose count is not written yet. */
+  const unwritten = new Set<number>();
 
   function counted({ callerId, month }: Pick<QuotaClaim, 'callerId' | 'month'>): number {
-    const known = written.get(callerId);
-    return known?.month === month ? known.calls : read({ callerId, month });
+    const known = counts.get(callerId);
+    if (known?.month === month) return known.calls;
+    if (unwritten.has(callerId)) write();
+    return read({ callerId, month });
+  }
+
+  /** Writes what the transaction has counted. Call it just before the commit. */
+  function write(): void {
+    for (const callerId of unwritten) insert.run({ callerId, ...counts.get(callerId) });
+    unwritten.clear();
   }
 
   return {
@@ -231,12 +241,16 @@ export function createQuotas(database: SqliteDatabase) {
     take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }: QuotaClaim): number | undefined => {
       const calls = counted({ callerId, month }) + 1;
       if (calls > limit) return undefined;
-      write.run({ callerId, month, calls });
-      written.set(callerId, { month, calls });
+      counts.set(callerId, { month, calls });
+      unwritten.add(callerId);
       return calls;
     },
     counted,
+    write,
     /** Forgets what the transaction would have counted. */
-    rolledBack: () => written.clear(),
+    rolledBack: () => {
+      counts.clear();
+      unwritten.clear();
+    },
   };
 }

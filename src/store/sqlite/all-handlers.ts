@@ -39,9 +39,10 @@ export function createHandlers(database: SqliteDatabase, incidents: Incidents) {
     countCalls: async (of) => calls(of),
     erasure: createErasure(database),
   });
+  const tables = createFilingTables(database);
+  const hot = createFilingHandlers({ tables, incidents, log, clock, outbox, check });
   const all: Handlers = {
-    ...shared.all,
-    ...createFilingHandlers({ tables: createFilingTables(database), incidents, log, clock, outbox, check }),
+    ...{ ...shared.all, ...hot },
     ...createInstanceHandlers(),
     MergeRates: reads(() => []),
     // Setting the schema version writes the first page even if it stays the same. A row that stays the same is not written.
@@ -50,7 +51,7 @@ export function createHandlers(database: SqliteDatabase, incidents: Incidents) {
       return undefined;
     }),
   };
-  return { all, callers: shared.callers, log, outbox };
+  return { all, hot, callers: shared.callers, log, outbox };
 }
 
 /** Handlers of the only process that uses the database. */

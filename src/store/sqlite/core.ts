@@ -1,6 +1,5 @@
 import { ApiError } from '../../domain/reason.ts';
 import { apiErrorData } from '../../domain/violation.ts';
-import type { EvidenceLog } from '../engine/evidence-log.ts';
 import {
   cannotWork,
   createIncidents,
@@ -29,7 +28,6 @@ import { watchCredentials } from './credentials.ts';
 import { deploymentOf, openChecked } from './database.ts';
 import { type FileWatch, readFileMetrics, watchFiles } from './file-watch.ts';
 import { databaseFile } from './location.ts';
-import type { Outbox } from './outbox.ts';
 import {
   classifyError,
   DatabaseFileReplaced,
@@ -156,6 +154,7 @@ function createTransactions(
       const replies = await executeSome(requests);
       if (isWriting) {
         nonces.write();
+        quotas.write();
         log.write();
         outbox.write();
         rejectReplacedFile();
@@ -228,12 +227,13 @@ function createBatchExecution(
 
 /** Prepares the execution of single requests on a database. */
 function createRequestsOn(database: SqliteDatabase, incidents: Incidents) {
-  const { all: handlers, callers, log, outbox } = createHandlers(database, incidents);
+  const handlers = createHandlers(database, incidents);
+  const { all, callers, log, outbox } = handlers;
   const nonces = createNonces(database);
   const quotas = createQuotas(database);
-  const perform = createPerformance(database, incidents, handlers, log, outbox);
   const requests = createRequests({
-    ...{ handlers, callers, quotas, outbox, perform },
+    ...{ handlers: all, callers, quotas, outbox },
+    perform: createPerformance(database, incidents, handlers, quotas),
     spendNonce: nonces.spend,
     keys: createIdempotencyKeys(database),
   });
@@ -244,9 +244,8 @@ function createRequestsOn(database: SqliteDatabase, incidents: Incidents) {
 function createPerformance(
   { $client: client }: SqliteDatabase,
   incidents: Incidents,
-  handlers: Handlers,
-  log: EvidenceLog,
-  outbox: Outbox,
+  { all: handlers, hot, log, outbox }: ReturnType<typeof createHandlers>,
+  quotas: Pick<ReturnType<typeof createQuotas>, 'write'>,
 ): (command: Command) => CommandResult | Failed | Promise<CommandResult | Failed> {
   const savepoint = client.prepare('SAVEPOINT effect');
   const release = client.prepare('RELEASE effect');
@@ -284,6 +283,8 @@ function createPerformance(
 
   return (command) => {
     const { isWriting, needsSavepoint } = handlers[command.kind];
+    // Hot commands read no counts.
+    if (!(command.kind in hot)) quotas.write();
     if (!isWriting || needsSavepoint) log.write();
     if (needsSavepoint) savepoint.run();
     let result: Result | Promise<Result>;
