@@ -26,6 +26,19 @@ test('expired nonces are deleted on disk and in memory as others are spent, even
   assert.deepEqual([countNonces(client), nonces.count()], [11, 11]);
 });
 
+test('a nonce leaves the memory soon after it has expired', (t) => {
+  const { database, close } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(close);
+  const nonces = createNonces(database);
+  const everyS = 33;
+  for (let atS = nowS; atS < nowS + 4 * nonceRetentionS; atS += everyS) {
+    assert.equal(nonces.spend({ keyId: 1, nonce: `${atS}` }, atS, atS), true);
+    nonces.write();
+    nonces.committed();
+    assert.ok(nonces.count() <= (4 * nonceRetentionS) / 3 / everyS + 1, `${nonces.count()} at ${atS}`);
+  }
+});
+
 test('a transaction that is rolled back leaves each nonce as it was', (t) => {
   const { database, close } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
   t.after(close);
@@ -48,8 +61,16 @@ test('a transaction that is rolled back leaves each nonce as it was', (t) => {
 test('a table finds the number of each of many fingerprints, and no other', () => {
   const table = createFingerprintTable();
   const count = 20_000;
-  for (let each = 1; each <= count; each += 1) table.set(nonceFingerprint(`1 ${each}`), each);
-  for (let each = 1; each <= count; each += 1) assert.equal(table.get(nonceFingerprint(`1 ${each}`)), each);
+  for (let each = 1; each <= count; each += 1) {
+    table.set(nonceFingerprint(`1 ${each}`), each);
+    // The table also grows between a number and its replacement.
+    table.set(nonceFingerprint(`1 ${Math.ceil(each / 2)}`), count + Math.ceil(each / 2));
+  }
+  assert.equal(table.size(), count);
+  for (let each = 1; each <= count; each += 1) {
+    const number = each <= count / 2 ? count + each : each;
+    assert.equal(table.get(nonceFingerprint(`1 ${each}`)), number);
+  }
   for (let each = 1; each <= count; each += 1) {
     assert.equal(table.get(nonceFingerprint(`2 ${each}`)), undefined);
   }

@@ -42,32 +42,29 @@ export function createNonces(database: SqliteDatabase): Nonces {
       .where(lt(spentNonces.window, sql.placeholder('oldest')))
       .limit(sweptWithEach),
   });
-  /** When each nonce was spent, in seconds, by the window of that time. */
+  /** When each nonce was spent, in seconds, by the span of that time. */
   const remembered = new Map<number, FingerprintTable>();
   /** The last row. */
   let lastId = 0;
-  let oldestWindow = 0;
+  /** Nonces that were spent before this time, in seconds, have expired. */
+  let expiredS = 0;
   /** What this transaction spends. */
   const spending: Spending[] = [];
   let rowsWritten = 0;
 
   function tableOf(atS: number): FingerprintTable {
-    const window = windowOf(atS);
-    const table = remembered.get(window) ?? createFingerprintTable();
-    remembered.set(window, table);
+    const span = spanOf(atS);
+    const table = remembered.get(span) ?? createFingerprintTable();
+    remembered.set(span, table);
     return table;
   }
 
-  /**
-   * A window is as long as retention, so a nonce is in the current window or in one beside it: the clock may have been set back
-   * since.
-   */
   function isRemembered({ fingerprint, atS }: SpentNonce): boolean {
-    const window = windowOf(atS);
-    return [window - 1, window, window + 1].some((each) => {
-      const spentAtS = remembered.get(each)?.get(fingerprint);
-      return spentAtS !== undefined && Math.abs(spentAtS - atS) < nonceRetentionS;
-    });
+    for (const table of remembered.values()) {
+      const spentAtS = table.get(fingerprint);
+      if (spentAtS !== undefined && Math.abs(spentAtS - atS) < nonceRetentionS) return true;
+    }
+    return false;
   }
 
   for (const { id, entries } of selectAll.iterate()) {
@@ -84,19 +81,20 @@ export function createNonces(database: SqliteDatabase): Nonces {
       const table = tableOf(nowS);
       spending.push({ ...spent, table, beforeS: table.get(fingerprint) ?? longAgoS });
       table.set(fingerprint, nowS);
-      oldestWindow = windowOf(sweepAtS) - 1;
+      expiredS = sweepAtS - nonceRetentionS;
       return true;
     },
     write: () => {
       for (const [window, spent] of Map.groupBy(spending, ({ atS }) => windowOf(atS))) {
         rowsWritten += 1;
         insert.run({ id: lastId + rowsWritten, window, entries: writeEntries(spent) });
-        sweep.run({ oldest: oldestWindow });
+        sweep.run({ oldest: windowOf(expiredS) });
       }
     },
     committed: () => {
       lastId += rowsWritten;
-      for (const window of remembered.keys()) if (window < oldestWindow) remembered.delete(window);
+      const oldest = spanOf(expiredS);
+      for (const span of remembered.keys()) if (span < oldest) remembered.delete(span);
       end();
     },
     rolledBack: () => {
@@ -111,7 +109,12 @@ export function createNonces(database: SqliteDatabase): Nonces {
   }
 }
 
-/** Nonces of the same window are forgotten together. */
+/** Nonces of so many seconds are forgotten together in memory. With shorter spans there would be more tables to look into. */
+const spanS = 220;
+
+const spanOf = (atS: number): number => Math.floor(atS / spanS);
+
+/** Nonces of the same window are forgotten together on disk. */
 export function windowOf(atS: number): number {
   return Math.floor(atS / nonceRetentionS);
 }

@@ -4,58 +4,85 @@ export interface Fingerprint {
   readonly low: number;
 }
 
-/** 32-bit words of an entry: both halves of a fingerprint and its number, which is 0 in a free entry. */
+/** Places for entries. Each takes three words: both halves of a fingerprint and its number, which is 0 in a free place. */
+interface Places {
+  readonly words: Uint32Array;
+  /** How many places there are, a power of two, minus one. */
+  readonly mask: number;
+}
+
 const entryWords = 3;
-const entriesAtFirst = 1_024;
+const placesAtFirst = 1_024;
+/** Places whose entries move into a larger table with each call, so that no call waits for all of them. */
+const movedAtOnce = 8;
+
+const createPlaces = (count: number): Places => ({
+  words: new Uint32Array(count * entryWords),
+  mask: count - 1,
+});
+
+/** The offset of the entry of a fingerprint, or of the free place for it. */
+function offsetIn({ words, mask }: Places, high: number, low: number): number {
+  for (let place = low & mask; ; place = (place + 1) & mask) {
+    const offset = place * entryWords;
+    if (words[offset + 2] === 0 || (words[offset] === high && words[offset + 1] === low)) return offset;
+  }
+}
 
 /** As `createFingerprintTable` makes it. */
 export type FingerprintTable = ReturnType<typeof createFingerprintTable>;
 
 /** A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. */
 export function createFingerprintTable() {
-  let words = new Uint32Array(entriesAtFirst * entryWords);
-  /** The number of entries, a power of two, minus one. */
-  let mask = entriesAtFirst - 1;
-  let taken = 0;
+  let places = createPlaces(placesAtFirst);
+  /** The places before the table grew, until all their entries are moved. */
+  let outgrown: Places | undefined;
+  /** The words of them that are moved. */
+  let moved = 0;
+  let size = 0;
 
-  /** The offset of the entry of a fingerprint, or of the free entry for it. */
-  function offsetOf(high: number, low: number): number {
-    for (let entry = low & mask; ; entry = (entry + 1) & mask) {
-      const offset = entry * entryWords;
-      if (words[offset + 2] === 0 || (words[offset] === high && words[offset + 1] === low)) return offset;
-    }
-  }
+  const numberIn = (of: Places, high: number, low: number): number =>
+    of.words[offsetIn(of, high, low) + 2] ?? 0;
 
-  function put(high: number, low: number, value: number): void {
-    const offset = offsetOf(high, low);
-    if (words[offset + 2] === 0) taken += 1;
+  function put(high: number, low: number, number: number): void {
+    const { words } = places;
+    const offset = offsetIn(places, high, low);
     words[offset] = high;
     words[offset + 1] = low;
-    words[offset + 2] = value;
+    words[offset + 2] = number;
   }
 
-  /** Doubles the table. It creates no object per entry, because calls wait for it. */
-  function grow(): void {
-    const before = words;
-    words = new Uint32Array(before.length * 2);
-    mask = mask * 2 + 1;
-    taken = 0;
-    for (let offset = 0; offset < before.length; offset += entryWords) {
-      const value = before[offset + 2] ?? 0;
-      if (value !== 0) put(before[offset] ?? 0, before[offset + 1] ?? 0, value);
+  function moveSome({ words }: Places): void {
+    const end = moved + movedAtOnce * entryWords;
+    for (; moved < end; moved += entryWords) {
+      const [high = 0, low = 0, number = 0] = [words[moved], words[moved + 1], words[moved + 2]];
+      // A number that was set since is the newer one.
+      if (number !== 0 && numberIn(places, high, low) === 0) put(high, low, number);
     }
+    if (moved === words.length) outgrown = undefined;
+  }
+
+  function numberOf({ high, low }: Fingerprint): number {
+    const number = numberIn(places, high, low);
+    return number === 0 && outgrown !== undefined ? numberIn(outgrown, high, low) : number;
   }
 
   return {
     /** The number of fingerprints. */
-    size: (): number => taken,
+    size: (): number => size,
     /** The number of a fingerprint; undefined if it is not in the table. */
-    get: ({ high, low }: Fingerprint): number | undefined => words[offsetOf(high, low) + 2] || undefined,
+    get: (fingerprint: Fingerprint): number | undefined => numberOf(fingerprint) || undefined,
     /** Sets the number of a fingerprint. */
-    set: ({ high, low }: Fingerprint, value: number) => {
-      put(high, low, value);
+    set: (fingerprint: Fingerprint, number: number) => {
+      if (numberOf(fingerprint) === 0) size += 1;
+      put(fingerprint.high, fingerprint.low, number);
+      if (outgrown !== undefined) moveSome(outgrown);
       // At most two thirds are used, so that searches stay short.
-      if (taken * 3 > mask * 2) grow();
+      else if (size * 3 > places.mask * 2) {
+        outgrown = places;
+        moved = 0;
+        places = createPlaces(2 * (places.mask + 1));
+      }
     },
   };
 }
