@@ -13,9 +13,18 @@ export interface PlannedSending {
 
 /**
  * What can be measured by itself: a call, orders, the evidence log, webhooks, platforms beside a busy one, calls that are due at
- * fixed rates, or calls with few filings and with many.
+ * fixed rates, calls with few filings and with many, or memory over minutes.
  */
-const defaultParts = [...workloads, 'orders', 'log', 'webhooks', 'neighbours', 'load', 'size'] as const;
+const defaultParts = [
+  ...workloads,
+  'orders',
+  'log',
+  'webhooks',
+  'neighbours',
+  'load',
+  'size',
+  'memory',
+] as const;
 /** What is measured on PostgreSQL. */
 const postgresParts = ['filing', 'keyed', 'provenance', 'orders', 'snapshot'] as const;
 /** What is measured of two instances on PostgreSQL. */
@@ -37,6 +46,9 @@ const smokeLoad: typeof load = { ratesPerS: [100, 200], seconds: 0.5 };
 /** The rounds add to the last of these, and a year has 999,999 numbers. */
 const size = { sizes: [10_000, 100_000, 900_000], requests: 5_000 };
 const smokeSize: typeof size = { sizes: [100, 200], requests: 64 };
+
+const memory = { requests: 20_000, minutes: 10 };
+const smokeMemory: typeof memory = { requests: 128, minutes: 0.01 };
 
 /** Reads the command line. Throws for what it does not know. */
 export function readPlan(words: readonly string[]) {
@@ -81,6 +93,7 @@ export function readPlan(words: readonly string[]) {
     load: parts.includes('load') ? (smoke ? smokeLoad : load) : undefined,
     /** Numbers of filings. */
     size: parts.includes('size') ? { ...(smoke ? smokeSize : size), rounds } : undefined,
+    memory: parts.includes('memory') ? (smoke ? smokeMemory : memory) : undefined,
     /** Filings in the service when its memory is read, at least. */
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     /** Whether the service on PostgreSQL is measured, beside the one on SQLite, and no other server. */

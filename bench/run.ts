@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { endChildren, killChildren } from './children.ts';
 import { type Filed, type Load, type Sent, startLoad, type Workload, workloads } from './generator.ts';
 import { comparisonLines, measureRounds, mediansOf, memoryLine, startLine } from './measurements.ts';
+import { measureMemory } from './memory.ts';
 import { measureNeighbours } from './neighbours.ts';
 import { measureOfferedLoad } from './offered-load.ts';
 import { measureOldSnapshot } from './old-snapshot.ts';
@@ -82,6 +83,7 @@ async function run(plan: Plan, dir: string): Promise<void> {
   await runOthers(plan, dir);
   if (plan.load !== undefined) await measureOfferedLoad(plan.load, join(dir, 'load'), print, report);
   if (plan.size !== undefined) await measureSize(plan.size, join(dir, 'size'), print, report);
+  if (plan.memory !== undefined) await measureMemory(plan.memory, join(dir, 'memory'), print);
   if (plan.json !== undefined) writeReport(plan.json, report);
 }
 
