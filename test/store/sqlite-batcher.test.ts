@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createBatcher } from '../../src/store/engine/batcher.ts';
+import { type Ahead, createBatcher } from '../../src/store/engine/batcher.ts';
 import type { Reply } from '../../src/store/engine/failure.ts';
 import type { Command, StoreRequest } from '../../src/store/store.ts';
 import { artwork } from '../support/samples.ts';
@@ -13,19 +13,25 @@ const batchMax = 256;
 
 const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
 
-/** A batcher whose batches end when the gate opens, and the shares and commands of each batch. */
-function openGated() {
+/** A batcher whose batches end when the gate opens, or one by one, and the shares and commands of each batch. */
+function openGated(ahead?: Ahead) {
   const gate = Promise.withResolvers<void>();
+  const ending: (() => void)[] = [];
   const batches: string[][] = [];
   const batcher = createBatcher(async (requests) => {
     batches.push(requests.map(({ share, effect }) => `${share} ${effect?.kind ?? 'Admit'}`));
-    await gate.promise;
+    await Promise.race([gate.promise, new Promise<void>((resolve) => ending.push(resolve))]);
     return requests.map(() => done);
-  });
+  }, ahead);
   const submit = (count: number, share = 0, effect?: Command) =>
     Array.from({ length: count }, () => batcher.execute({ share, effect }));
   const sizes = () => batches.map(({ length }) => length);
-  return { batches, sizes, submit, open: () => gate.resolve() };
+  /** Ends the first batch, and waits until others are sent. */
+  const endFirst = async () => {
+    ending.shift()?.();
+    for (let turns = 0; turns < 2; turns += 1) await turn();
+  };
+  return { batches, sizes, submit, endFirst, open: () => gate.resolve() };
 }
 
 test('requests of one turn are one batch, and so are all that arrive while it is executed', async () => {
@@ -59,6 +65,25 @@ test('a batch costs at most 256, and the rest follow', async () => {
   open();
   await Promise.all(submit(2 * batchMax + 1));
   assert.deepEqual(sizes(), [worthwhile, batchMax, batchMax + 1 - worthwhile]);
+});
+
+test('an engine that takes batches ahead gets those of each turn, up to the cost of one batch', async () => {
+  const { sizes, submit, endFirst, open } = openGated({ takes: true });
+  const taken = [];
+  for (const count of [3, 4, 2]) {
+    taken.push(...submit(count));
+    await turn();
+  }
+  assert.deepEqual(sizes(), [3, 4, 2]);
+  taken.push(...submit(batchMax));
+  await turn();
+  const sent = () => sizes().reduce((sum, size) => sum + size, 0);
+  assert.equal(sent(), batchMax);
+  await endFirst();
+  assert.equal(sent(), batchMax + 3);
+  open();
+  await Promise.all(taken);
+  assert.equal(sent(), taken.length);
 });
 
 test('filings that wait get the time and the clock check of the newest, unless the clock was set back', async () => {
@@ -114,6 +139,25 @@ for (const [what, command] of Object.entries(expensive)) {
     assert.deepEqual(batches.slice(0, 4), [[own], ['2 Admit'], [own], [own]]);
   });
 }
+
+test('an engine that takes batches ahead gets a request that costs much alone, and later ones after it', async () => {
+  const { batches, submit, endFirst, open } = openGated({ takes: true });
+  const command = expensive['long pages'] ?? assert.fail();
+  const taken = submit(1, 1);
+  await turn();
+  taken.push(...submit(1, 1, command));
+  await turn();
+  taken.push(...submit(1, 2));
+  await turn();
+  const [light, heavy, later] = [['1 Admit'], ['1 ListFilings'], ['2 Admit']];
+  assert.deepEqual(batches, [light]);
+  await endFirst();
+  assert.deepEqual(batches, [light, heavy]);
+  await endFirst();
+  assert.deepEqual(batches, [light, heavy, later]);
+  open();
+  await Promise.all(taken);
+});
 
 test('a batch that waited before it began has what came meanwhile, up to its cost', async () => {
   const gate = Promise.withResolvers<void>();
@@ -194,7 +238,7 @@ test('while a batch is stored, the next one is read ahead, if enough requests wa
       await gate.promise;
       return requests.map(() => done);
     },
-    (requests) => noted('read', requests),
+    { read: (requests) => noted('read', requests) },
   );
   const submit = (count: number) => Array.from({ length: count }, () => execute({}));
   const taken = submit(worthwhile);

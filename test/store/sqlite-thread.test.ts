@@ -63,6 +63,30 @@ test('a write that waits for the lock of another process does not block this thr
   assert.equal((await stored).filingNo, 'AS-2026-000001');
 });
 
+test('batches that arrive while the thread executes one share a transaction, and each gets its replies', async (t) => {
+  const { store, dataDir } = await openWithThread(t);
+  const gallery = await addPlatform(store, 'Gallery One');
+  const transactions = async () => {
+    const { transactionRequests } = await store.metrics();
+    return transactionRequests.counts.reduce((sum, count) => sum + count, 0);
+  };
+  const before = await transactions();
+  const other = openRaw(t, dataDir);
+  other.exec('BEGIN IMMEDIATE');
+  const filed = [];
+  for (let batch = 0; batch < 10; batch += 1) {
+    filed.push(perform(store, toFile(gallery)), perform(store, toFile(gallery)));
+    await turn();
+  }
+  other.exec('ROLLBACK');
+  const numbers = (await Promise.all(filed)).map(({ filingNo }) => filingNo);
+  assert.deepEqual(
+    numbers,
+    numbers.map((_, place) => `AS-2026-${String(place + 1).padStart(6, '0')}`),
+  );
+  assert.ok((await transactions()) - before <= 2);
+});
+
 test('a closed store is not lost, and its thread has ended', async (t) => {
   const { store, worker } = await openWithThread(t);
   let isGone = false;

@@ -34,32 +34,40 @@ export type Send = (
   extended: () => readonly StoreRequest[],
 ) => Promise<readonly Reply[]>;
 
+/** What an engine can do with the next batch while it executes one. */
+export interface Ahead {
+  /** Is called with the next batch while one is stored, once as many requests wait as that batch has, or as are worthwhile. */
+  readonly read?: ((requests: readonly StoreRequest[]) => void) | undefined;
+  /** Whether it takes batches while it executes one. It may execute those that wait as one. */
+  readonly takes?: boolean;
+}
+
 /**
  * Gathers requests into batches that share a transaction and its fsync: the requests of a turn of the event loop, and all that
- * arrive while the previous batch is executed. The cost of a batch is bounded. If more waits, the shares take turns. While a batch is
- * stored, `readAhead` is called with the next one, once as many requests wait as that batch has, or as are worthwhile.
+ * arrive while the engine takes no batch. The cost of the batches under way is bounded. If more waits, the shares take turns.
  */
-export function createBatcher(send: Send, readAhead?: (requests: readonly StoreRequest[]) => void) {
+export function createBatcher(send: Send, ahead: Ahead = {}) {
   const queue = createFairQueue<Waiting>(costMax);
   const dates = createFilingDates();
   /** What is sent first: what the previous batch did not execute, and what was read ahead. */
   let next: readonly Waiting[] = [];
   let isStoring = false;
   let heldCharacters = 0;
-  let underWay: readonly Waiting[] = [];
+  const underWay: (readonly Waiting[])[] = [];
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
 
   const waiting = (): number => queue.length() + next.length;
-  const canSend = (): boolean => waiting() > 0 && underWay.length === 0;
+  const canSend = (): boolean => waiting() > 0 && (ahead.takes === true || underWay.length === 0);
   const sendSoon = afterTurn(() => {
     if (canSend()) sendNext();
   });
 
   function schedule(): void {
-    if (isStoring && next.length === 0 && queue.length() >= Math.min(underWay.length, worthwhile)) {
+    const [stored = []] = isStoring ? underWay : [];
+    if (isStoring && next.length === 0 && queue.length() >= Math.min(stored.length, worthwhile)) {
       next = queue.take();
-      readAhead?.(next.map(({ request }) => request));
+      ahead.read?.(next.map(({ request }) => request));
     }
     if (!canSend()) return;
     if (next.length > 0 || queue.length() >= worthwhile) sendNext();
@@ -67,11 +75,13 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
   }
 
   function sendNext(): void {
-    const batch = next.length > 0 ? [...next] : queue.take();
+    const batch = next.length > 0 ? [...next] : queue.take(costOfAll(underWay.flat()));
     next = [];
-    underWay = batch;
+    // A request that must be alone waits until no other is under way.
+    if (batch.length === 0) return;
+    underWay.push(batch);
     const extended = () => {
-      batch.push(...queue.take(batch.reduce((sum, { cost }) => sum + cost, 0)));
+      batch.push(...queue.take(costOfAll(batch)));
       return batch.map(dates.dated);
     };
     const storing = () => {
@@ -85,7 +95,7 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
   }
 
   function end(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
-    underWay = [];
+    underWay.splice(underWay.indexOf(batch), 1);
     isStoring = false;
     const left = error === undefined && replies.length > 0 ? batch.slice(replies.length) : [];
     next = [...left, ...next];
@@ -122,7 +132,7 @@ export function createBatcher(send: Send, readAhead?: (requests: readonly StoreR
       return promise;
     },
     /** Accepted requests without a reply. */
-    inFlight: (): number => waiting() + underWay.length,
+    inFlight: (): number => waiting() + underWay.flat().length,
     /** Accepts no more requests; resolves when all accepted ones have their replies. */
     close: (): Promise<void> => {
       isClosed = true;
@@ -196,6 +206,8 @@ const costs: Costs = {
   ClaimDeliveries: ({ limit }) => limit,
   RecordAttempts: ({ outcomes }) => outcomes.length,
 };
+
+const costOfAll = (batch: readonly Waiting[]): number => batch.reduce((sum, { cost }) => sum + cost, 0);
 
 /** An estimate of what a request costs the thread of the store, at least 1. */
 function costOf({ effect }: StoreRequest): number {

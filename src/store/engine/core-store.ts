@@ -28,11 +28,14 @@ export function createCoreStore(
       storageErrors: core.storageErrors(),
     });
   report();
-  const { execute, inFlight, close } = createBatcher(async (...sent) => {
-    const replies = await core.executeBatch(...sent);
-    report();
-    return replies;
-  }, core.readAhead);
+  const { execute, inFlight, close } = createBatcher(
+    async (...sent) => {
+      const replies = await core.executeBatch(...sent);
+      report();
+      return replies;
+    },
+    { read: core.readAhead },
+  );
   let closing: Promise<void> | undefined;
   return {
     ...{ execute, ...methods, ...rest },

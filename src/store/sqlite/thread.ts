@@ -1,6 +1,6 @@
 import '../../packaging/module-resolution.ts';
-import { parentPort, workerData } from 'node:worker_threads';
-import { DatabaseError, noStorageErrors } from '../engine/failure.ts';
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { DatabaseError, noStorageErrors, type Reply } from '../engine/failure.ts';
 import type { News } from '../engine/known-state.ts';
 import type { StoreOptions, StoreRequest } from '../store.ts';
 import type { Core } from './core.ts';
@@ -8,9 +8,9 @@ import { databaseFile } from './location.ts';
 import { createPacker, createUnpacker, type Packed } from './packing.ts';
 
 /** A request to the thread of the store. The thread responds in the order of the requests. */
-export type WorkerRequest =
-  | { readonly kind: 'EXECUTE'; readonly requests: Packed }
-  | { readonly kind: 'READ_METRICS' | 'CLOSE' };
+export type WorkerRequest = { readonly kind: 'EXECUTE'; readonly requests: Packed } | OtherRequest;
+
+type OtherRequest = { readonly kind: 'READ_METRICS' | 'CLOSE' };
 
 /** A message of the thread: the response to a request, or OPENED once and CHANGED when there is another fault. */
 export type WorkerResponse =
@@ -70,19 +70,43 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
   const timer = setInterval(check, checkEveryMs);
   port.on('message', (request: WorkerRequest) => {
     // An error here ends the thread, because nobody knows what was stored.
-    if (request.kind === 'EXECUTE') return void execute(request.requests);
+    if (request.kind === 'EXECUTE') void execute(request.requests);
+    else answer(request);
+  });
+
+  /**
+   * Executes a batch, and those that have arrived since it was sent, as one. Has its replies before the next message is received:
+   * nothing in a batch waits for more than promises.
+   */
+  async function execute(requests: Packed): Promise<void> {
+    const batches = [unpack(requests) as StoreRequest[]];
+    let other: OtherRequest | undefined;
+    while (other === undefined) {
+      const received = receiveMessageOnPort(port)?.message as WorkerRequest | undefined;
+      if (received === undefined) break;
+      if (received.kind === 'EXECUTE') batches.push(unpack(received.requests) as StoreRequest[]);
+      else other = received;
+    }
+    while (batches.length > 0) respondTo(batches, await core.executeBatch(batches.flat()));
+    if (other !== undefined) answer(other);
+  }
+
+  /** Sends the replies to the first of these batches, and removes those. The last one may have a part of its replies. */
+  function respondTo(batches: StoreRequest[][], replies: readonly Reply[]): void {
+    for (let sent = 0; sent < replies.length; ) {
+      const own = replies.slice(sent, sent + (batches.shift()?.length ?? 0));
+      pack(own, (packed) => send({ kind: 'EXECUTED', replies: packed, ...news() }));
+      sent += own.length;
+    }
+  }
+
+  function answer(request: OtherRequest): void {
     try {
       send(respond(request));
     } catch (error) {
       sendFailure(error);
     }
     if (request.kind === 'CLOSE') port.close();
-  });
-
-  /** Has its replies before the next message is received: nothing in a batch waits for more than promises. */
-  async function execute(requests: Packed): Promise<void> {
-    const replies = await core.executeBatch(unpack(requests) as StoreRequest[]);
-    pack(replies, (packed) => send({ kind: 'EXECUTED', replies: packed, ...news() }));
   }
 
   /** What was not sent before. */
@@ -95,7 +119,7 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
     return { credentials, events, storageErrors };
   }
 
-  function respond({ kind }: Exclude<WorkerRequest, { kind: 'EXECUTE' }>): WorkerResponse {
+  function respond({ kind }: OtherRequest): WorkerResponse {
     switch (kind) {
       case 'READ_METRICS':
         return { kind: 'METRICS', metrics: core.metrics() };

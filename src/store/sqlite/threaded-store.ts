@@ -37,7 +37,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     await worker.terminate();
     throw error;
   });
-  const { execute, inFlight, close } = createBatcher(thread.executeBatch);
+  const { execute, inFlight, close } = createBatcher(thread.executeBatch, { takes: true });
   let closing: Promise<void> | undefined;
 
   return {
