@@ -77,7 +77,7 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
   function sendNext(): void {
     const batch = next.length > 0 ? [...next] : queue.take(costOfAll(underWay.flat()));
     next = [];
-    // A request that must be alone waits until no other is under way.
+    // The batches under way cost enough, or the next request must be alone.
     if (batch.length === 0) return;
     underWay.push(batch);
     const extended = () => {
