@@ -149,9 +149,12 @@ test('an engine that takes batches ahead gets a request that costs much alone, a
   await turn();
   taken.push(...submit(1, 2));
   await turn();
-  const [light, heavy, later] = [['1 Admit'], ['1 ListFilings'], ['2 Admit']];
+  const [light, heavy, later] = [['1 Admit'], ['1 ListFilings'], ['2 Admit', '2 Admit']];
   assert.deepEqual(batches, [light]);
   await endFirst();
+  assert.deepEqual(batches, [light, heavy]);
+  taken.push(...submit(1, 2));
+  await turn();
   assert.deepEqual(batches, [light, heavy]);
   await endFirst();
   assert.deepEqual(batches, [light, heavy, later]);

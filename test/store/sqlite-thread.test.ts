@@ -87,6 +87,35 @@ test('batches that arrive while the thread executes one share a transaction, and
   assert.ok((await transactions()) - before <= 2);
 });
 
+test('batches with long replies, metrics and a close among them all get their replies', async (t) => {
+  const { store, dataDir } = await openWithThread(t);
+  const gallery = await addPlatform(store, 'Gallery One');
+  const { artwork, ...file } = toFile(gallery);
+  const filings = 60;
+  const titled = (nth: number) => ({
+    ...file,
+    artwork: { ...artwork, author: `T${nth}`, material: 'x'.repeat(20_000) },
+  });
+  for (let nth = 0; nth < filings; nth += 1) await perform(store, titled(nth));
+  const other = openRaw(t, dataDir);
+  other.exec('BEGIN IMMEDIATE');
+  const replies: Promise<unknown>[] = [perform(store, titled(filings))];
+  await turn();
+  for (let nth = 0; nth < filings; nth += 1) {
+    const filingNo = `AS-2026-${String(nth + 1).padStart(6, '0')}`;
+    replies.push(
+      perform(store, { kind: 'GetFiling', filingNo, owner: undefined }).then((found) =>
+        assert.equal(found?.author, `T${nth}`),
+      ),
+    );
+    if (nth === 40) replies.push(store.metrics());
+    if (nth % 7 === 0) await turn();
+  }
+  const closed = store.close();
+  other.exec('ROLLBACK');
+  await Promise.all([...replies, closed]);
+});
+
 test('a closed store is not lost, and its thread has ended', async (t) => {
   const { store, worker } = await openWithThread(t);
   let isGone = false;

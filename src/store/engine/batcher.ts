@@ -53,19 +53,20 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
   let next: readonly Waiting[] = [];
   let isStoring = false;
   let heldCharacters = 0;
-  const underWay: (readonly Waiting[])[] = [];
+  const underWay = createUnderWay();
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
 
   const waiting = (): number => queue.length() + next.length;
-  const canSend = (): boolean => waiting() > 0 && (ahead.takes === true || underWay.length === 0);
+  const canSend = (): boolean =>
+    waiting() > 0 && (ahead.takes === true ? !underWay.isAlone() : underWay.batches.length === 0);
   const sendSoon = afterTurn(() => {
     if (canSend()) sendNext();
   });
 
   function schedule(): void {
-    const [stored = []] = isStoring ? underWay : [];
-    if (isStoring && next.length === 0 && queue.length() >= Math.min(stored.length, worthwhile)) {
+    const enough = Math.min(underWay.batches[0]?.length ?? 0, worthwhile);
+    if (isStoring && next.length === 0 && queue.length() >= enough) {
       next = queue.take();
       ahead.read?.(next.map(({ request }) => request));
     }
@@ -75,15 +76,12 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
   }
 
   function sendNext(): void {
-    const batch = next.length > 0 ? [...next] : queue.take(costOfAll(underWay.flat()));
+    const batch = next.length > 0 ? [...next] : queue.take(underWay.cost());
     next = [];
     // The batches under way cost enough, or the next request must be alone.
     if (batch.length === 0) return;
-    underWay.push(batch);
-    const extended = () => {
-      batch.push(...queue.take(costOfAll(batch)));
-      return batch.map(dates.dated);
-    };
+    underWay.add(batch);
+    const extended = () => underWay.extend(batch, queue.take(underWay.cost())).map(dates.dated);
     const storing = () => {
       isStoring = true;
       schedule();
@@ -95,7 +93,7 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
   }
 
   function end(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
-    underWay.splice(underWay.indexOf(batch), 1);
+    underWay.remove(batch);
     isStoring = false;
     const left = error === undefined && replies.length > 0 ? batch.slice(replies.length) : [];
     next = [...left, ...next];
@@ -109,7 +107,7 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
   }
 
   function endIfIdle(): void {
-    if (isClosed && underWay.length === 0 && waiting() === 0) ended.resolve();
+    if (isClosed && underWay.batches.length === 0 && waiting() === 0) ended.resolve();
   }
 
   return {
@@ -132,12 +130,42 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
       return promise;
     },
     /** Accepted requests without a reply. */
-    inFlight: (): number => waiting() + underWay.flat().length,
+    inFlight: (): number => waiting() + underWay.batches.flat().length,
     /** Accepts no more requests; resolves when all accepted ones have their replies. */
     close: (): Promise<void> => {
       isClosed = true;
       endIfIdle();
       return ended.promise;
+    },
+  };
+}
+
+/** The batches that are sent and have no replies, in their order, and what they cost. */
+function createUnderWay() {
+  const batches: (readonly Waiting[])[] = [];
+  let cost = 0;
+  const costOf = (batch: readonly Waiting[]): number => batch.reduce((sum, waiting) => sum + waiting.cost, 0);
+  return {
+    batches,
+    cost: (): number => cost,
+    /**
+     * Whether the engine has a request that costs more than a turn. If others followed it at once, the next such request would
+     * get their turn.
+     */
+    isAlone: (): boolean => (batches[0]?.[0]?.cost ?? 0) > costMax.turn,
+    add: (batch: readonly Waiting[]): void => {
+      batches.push(batch);
+      cost += costOf(batch);
+    },
+    /** Adds more to a batch that is under way, and returns it. */
+    extend: (batch: Waiting[], more: readonly Waiting[]): readonly Waiting[] => {
+      batch.push(...more);
+      cost += costOf(more);
+      return batch;
+    },
+    remove: (batch: readonly Waiting[]): void => {
+      batches.splice(batches.indexOf(batch), 1);
+      cost -= costOf(batch);
     },
   };
 }
@@ -207,8 +235,6 @@ const costs: Costs = {
   RecordAttempts: ({ outcomes }) => outcomes.length,
 };
 
-const costOfAll = (batch: readonly Waiting[]): number => batch.reduce((sum, { cost }) => sum + cost, 0);
-
 /** An estimate of what a request costs the thread of the store, at least 1. */
 function costOf({ effect }: StoreRequest): number {
   if (effect === undefined) return 1;
@@ -247,7 +273,7 @@ export function createFairQueue<Item extends Queued>({ turn, batch }: Record<'tu
     },
     /**
      * Removes and returns the next batch, in order; empty if nothing waits. An item that costs more than a turn is a batch of its
-     * own. If a batch is extended, `cost` is what it costs already.
+     * own. `cost` is that of the requests already under way.
      */
     take: (cost = 0): Item[] => {
       const taken: Item[] = [];

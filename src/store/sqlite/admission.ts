@@ -212,7 +212,7 @@ export function countCalls(database: SqliteDatabase) {
     select.get({ callerId, month })?.calls ?? 0;
 }
 
-/** Calls counted by caller and month: in memory while a transaction runs, and in a row that it writes once. */
+/** Calls counted by caller and month, in memory. Rows are written before the commit, and before commands that may read them. */
 export function createQuotas(database: SqliteDatabase) {
   const read = countCalls(database);
   const { insert } = prepare(database, {

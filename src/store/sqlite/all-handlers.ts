@@ -42,7 +42,8 @@ export function createHandlers(database: SqliteDatabase, incidents: Incidents) {
   const tables = createFilingTables(database);
   const hot = createFilingHandlers({ tables, incidents, log, clock, outbox, check });
   const all: Handlers = {
-    ...{ ...shared.all, ...hot },
+    ...shared.all,
+    ...hot,
     ...createInstanceHandlers(),
     MergeRates: reads(() => []),
     // Setting the schema version writes the first page even if it stays the same. A row that stays the same is not written.

@@ -37,7 +37,7 @@ export function createFingerprintTable() {
   let places = createPlaces(placesAtFirst);
   /** The places before the table grew, until all their entries are moved. */
   let outgrown: Places | undefined;
-  /** The words of them that are moved. */
+  /** How many of their words are moved. */
   let moved = 0;
   let size = 0;
 

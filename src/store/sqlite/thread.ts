@@ -75,7 +75,7 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
   });
 
   /**
-   * Executes a batch, and those that have arrived since it was sent, as one. Has its replies before the next message is received:
+   * Executes a batch, and those that have arrived since it was sent, as one. Has its replies before the next message event:
    * nothing in a batch waits for more than promises.
    */
   async function execute(requests: Packed): Promise<void> {
@@ -91,7 +91,7 @@ function serve(core: Core, { dataDir }: StoreOptions): void {
     if (other !== undefined) answer(other);
   }
 
-  /** Sends the replies to the first of these batches, and removes those. The last one may have a part of its replies. */
+  /** Sends each batch its replies, and removes it. The last one may get only some of its replies. */
   function respondTo(batches: StoreRequest[][], replies: readonly Reply[]): void {
     for (let sent = 0; sent < replies.length; ) {
       const own = replies.slice(sent, sent + (batches.shift()?.length ?? 0));
