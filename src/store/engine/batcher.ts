@@ -36,7 +36,7 @@ export type Send = (
 
 /** What an engine can do with the next batch while it executes one. */
 export interface Ahead {
-  /** Is called with the next batch while one is stored, once as many requests wait as that batch has, or as are worthwhile. */
+  /** Gets the next batch while one is stored, once as many requests wait as that batch has, or as are worthwhile. */
   readonly read?: ((requests: readonly StoreRequest[]) => void) | undefined;
   /** Whether it takes batches while it executes one. It may execute those that wait as one. */
   readonly takes?: boolean;
@@ -144,7 +144,7 @@ export function createBatcher(send: Send, ahead: Ahead = {}) {
 function createUnderWay() {
   const batches: (readonly Waiting[])[] = [];
   let cost = 0;
-  const costOf = (batch: readonly Waiting[]): number => batch.reduce((sum, waiting) => sum + waiting.cost, 0);
+  const sumOf = (batch: readonly Waiting[]): number => batch.reduce((sum, { cost: own }) => sum + own, 0);
   return {
     batches,
     cost: (): number => cost,
@@ -155,17 +155,17 @@ function createUnderWay() {
     isAlone: (): boolean => (batches[0]?.[0]?.cost ?? 0) > costMax.turn,
     add: (batch: readonly Waiting[]): void => {
       batches.push(batch);
-      cost += costOf(batch);
+      cost += sumOf(batch);
     },
     /** Adds more to a batch that is under way, and returns it. */
     extend: (batch: Waiting[], more: readonly Waiting[]): readonly Waiting[] => {
       batch.push(...more);
-      cost += costOf(more);
+      cost += sumOf(more);
       return batch;
     },
     remove: (batch: readonly Waiting[]): void => {
       batches.splice(batches.indexOf(batch), 1);
-      cost -= costOf(batch);
+      cost -= sumOf(batch);
     },
   };
 }
