@@ -1,18 +1,12 @@
-import { universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { RequestEvent } from '../../api/call-observer.ts';
 import { ApiError } from '../../domain/reason.ts';
-import { inPieces } from '../listen/http1-server.ts';
-import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
+import { endWith } from '../listen/http1-server.ts';
+import type { AnyRequest, AnyResponse } from '../listen/open-calls.ts';
 import { filePageHeaders } from '../listen/page-headers.ts';
 import { sendError } from './errors.ts';
 
 /** Responds to a request for the console. Returns false for any other request. */
-export type ConsolePage = (
-  request: AnyRequest,
-  response: AnyResponse,
-  event: RequestEvent,
-  open: OpenCall,
-) => boolean;
+export type ConsolePage = (request: AnyRequest, response: AnyResponse, event: RequestEvent) => boolean;
 
 const path = '/console';
 const methods = ['GET', 'HEAD'];
@@ -28,7 +22,7 @@ export function createConsolePage(html: Uint8Array): ConsolePage {
     'Cross-Origin-Opener-Policy': 'same-origin',
   };
 
-  return (request, response, event, open) => {
+  return (request, response, event) => {
     if (request.url?.replace(/\?.*$/s, '') !== path) return false;
     event.operation = path;
     const { method = '' } = request;
@@ -37,17 +31,10 @@ export function createConsolePage(html: Uint8Array): ConsolePage {
       sendError(request, response, event, new ApiError('METHOD_NOT_ALLOWED', text, { allow: methods }));
       return true;
     }
-    const body = method === 'GET' ? inPieces(once(html), open) : undefined;
-    const sent = { status: 200, header: new Headers(headers), ...(body && { body }) };
-    // It rejects if the client has gone.
-    universalResponseToNodeResponse(sent, response).catch(() =>
-      ('stream' in response ? response.stream : response).destroy(),
-    );
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    if (method === 'GET') endWith(response, html);
+    else response.end();
     request.resume();
     return true;
   };
-}
-
-async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
-  yield bytes;
 }

@@ -207,6 +207,7 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 export function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): void {
   if (isDeadlineOver(signal)) throw connectErrorOf(values, deadlineError());
   const request = values.get(callKeys.request);
+  if (request?.complete) return;
   // The reader of the message gets this error and responds with it.
   const reject = (apiError: ApiError) =>
     request?.complete || request?.emit('error', connectErrorOf(values, apiError));
@@ -215,7 +216,7 @@ export function limitArrival({ signal, values }: HandlerContext, arrivalMs: numb
     if (isDeadlineOver(signal)) reject(deadlineError());
   };
   const timeout = setTimeout(() => {
-    // Over HTTP/1.1 the error aborts the call at once.
+    // The library aborts the call with this error.
     signal.removeEventListener('abort', onAbort);
     reject(incomplete(arrivalMs));
   }, arrivalMs);

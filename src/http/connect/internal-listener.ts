@@ -5,7 +5,13 @@ import { type CallObserver, within } from '../../api/call-observer.ts';
 import { ApiError, cancelled, cutOffError, reasons } from '../../domain/reason.ts';
 import type { ClientOf } from '../../lib/networks.ts';
 import { CountedHttp2Response, createHttp1Server, framingFault, lingerMs } from '../listen/http1-server.ts';
-import type { AnyRequest, AnyResponse, CountedAnyResponse, OpenCalls } from '../listen/open-calls.ts';
+import {
+  type AnyRequest,
+  type AnyResponse,
+  type CountedAnyResponse,
+  isBrokenOff,
+  type OpenCalls,
+} from '../listen/open-calls.ts';
 import type { TlsFront } from '../listen/tls-listeners.ts';
 import {
   type CarriedOut,
@@ -86,7 +92,7 @@ export function createInternalListener({
     const fault = framingFault(request);
     if (fault !== undefined)
       sendError(request, response, event, new ApiError('BAD_REQUEST_TARGET', fault), misframed);
-    else if (!consolePage(request, response, event, call.open))
+    else if (!consolePage(request, response, event))
       within(event, () => typedCalls(request, response, event, call.open));
   }
 
@@ -169,11 +175,6 @@ function createHttp2(handle: Handle): Http2Server {
   server.on('checkExpectation', handle);
   server.on('connect', handle);
   return server;
-}
-
-/** Whether the client of a closed response did not get all of it. */
-function isBrokenOff(response: AnyResponse): boolean {
-  return 'stream' in response ? response.stream.aborted : !response.writableFinished;
 }
 
 /** Ends the rest of an HTTP/2 request that has its response. Otherwise closing would wait for it. */

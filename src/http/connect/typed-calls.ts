@@ -19,11 +19,8 @@ import {
   type MethodImpl,
   type Transport,
 } from '@connectrpc/connect';
-import {
-  compressionGzip,
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from '@connectrpc/connect-node';
+import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
+import { compressionGzip, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { message_bytes_max } from '../../../gen/artseal/v1/options_pb.ts';
 import { file_google_rpc_error_details } from '../../../gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.ts';
@@ -35,8 +32,8 @@ import type { Calls } from '../../api/pipeline.ts';
 import { ApiError, cancelled, toApiError, unavailable } from '../../domain/reason.ts';
 import type { Readiness } from '../../health/readiness.ts';
 import { createKeyedLimit } from '../../lib/concurrency.ts';
-import { inPieces } from '../listen/http1-server.ts';
-import type { AnyRequest, AnyResponse, OpenCall } from '../listen/open-calls.ts';
+import { endWith, inPieces } from '../listen/http1-server.ts';
+import { type AnyRequest, type AnyResponse, isBrokenOff, type OpenCall } from '../listen/open-calls.ts';
 import { requestMs } from './connections.ts';
 import {
   callKeys,
@@ -127,7 +124,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     }
     event.operation = operationName(handler.method);
     if (handler.method.methodKind !== 'unary') endWithClient(request, response);
-    const values = createContextValues();
+    const values = createContextValues().set(callKeys.event, event).set(callKeys.request, request);
     try {
       event.isProbe = handler.service.typeName === Health.typeName;
       if (!event.isProbe) {
@@ -138,12 +135,18 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
         }
       }
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
-      const answered = await handler(universalRequest(request, response, event, values));
-      const { status, body } = answered;
-      if (body !== undefined) {
-        return await universalResponseToNodeResponse({ ...answered, body: inPieces(body, open) }, response);
+      const answered = await handler(universalRequest(request, response, values));
+      const { status, header, body } = answered;
+      if (body === undefined) {
+        sendError(request, response, event, errorOfEmptyResponse(status, handler), { status });
+      } else if (header?.has('Content-Length')) {
+        // The body is one message.
+        response.statusCode = status;
+        for (const [name, value] of header) response.setHeader(name, value);
+        for await (const message of body) endWith(response, message);
+      } else {
+        await universalResponseToNodeResponse({ ...answered, body: inPieces(body, open) }, response);
       }
-      sendError(request, response, event, errorOfEmptyResponse(status, handler), { status });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       sendError(request, response, event, error);
@@ -155,8 +158,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   return (request, response, event, open) => {
     answer(request, response, event, open).catch((error) => {
       // Aborted is the library's code for a call that its client broke off. Writes to it then fail in other ways, too.
-      const isBrokenOff = ConnectError.from(error).code === Code.Aborted || isGone(response);
-      if (!isBrokenOff) event.apiError ??= toApiError(error);
+      const isClientGone = ConnectError.from(error).code === Code.Aborted || isGone(response);
+      if (!isClientGone) event.apiError ??= toApiError(error);
       destroy(response);
     });
   };
@@ -189,6 +192,8 @@ function serveMethods(router: ConnectRouter, dependencies: TypedCallDependencies
       requestGate: async (context) => {
         context.values.set(callKeys.input, method.input);
         explainLibraryError(context);
+        // Most messages have arrived with their heads, and Node has read them before this continues.
+        await undefined;
         if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
       },
       jsonOptions: strictProtoJson(method.input),
@@ -218,7 +223,7 @@ function createMethods({ calls, identify, draining }: TypedCallDependencies) {
   async function runUnary(
     method: DescMethodUnary,
     message: Message,
-    { values, signal, requestHeader, responseHeader }: HandlerContext,
+    { values, signal, timeoutMs, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
     // Again, because the token may have ended while the message arrived.
     const principal = identify((name) => requestHeader.get(name));
@@ -231,7 +236,10 @@ function createMethods({ calls, identify, draining }: TypedCallDependencies) {
     const called = calls.identified(principal, { method, idempotencyKeys, read, onPause }, event);
     // Not with the response: at its deadline a call gets a response while it still runs.
     void called.then(onPause);
-    const { response, isReplay } = await Promise.race([called, deadlineOver(signal)]);
+    const hasDeadline = timeoutMs() !== undefined;
+    const { response, isReplay } = await (hasDeadline
+      ? Promise.race([called, deadlineOver(signal)])
+      : called);
     // Nobody would get the response.
     if (signal.aborted) throw cancelled();
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
@@ -281,20 +289,33 @@ function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
   response.once('close', () => socket.off('end', end));
 }
 
-/** A request in the form of the library. Throws BAD_REQUEST_TARGET. */
+/**
+ * A request in the form of the library. Its signal is aborted if the client breaks off the call. Throws BAD_REQUEST_TARGET.
+ *
+ * The library's own function costs more. It aborts the signal of each call, which makes an error with a stack. And it makes a
+ * generator of each request, which keeps the call in memory until the old heap is collected, because V8 makes a map in that heap
+ * for each function that makes a generator. Here, the request is its own body.
+ */
 function universalRequest(
   request: AnyRequest,
   response: AnyResponse,
-  event: RequestEvent,
-  values: ContextValues,
-) {
-  values.set(callKeys.event, event).set(callKeys.request, request);
+  contextValues: ContextValues,
+): UniversalServerRequest {
+  const { httpVersion, method = '', headers } = request;
+  const authority = ('authority' in request ? request.authority : headers.host) ?? '';
+  const brokenOff = new AbortController();
+  response.once('close', () => {
+    if (isBrokenOff(response)) brokenOff.abort(cancelled());
+  });
   try {
-    // A request is its own body. The generator that the library would make of it keeps the call in memory until the old heap is
-    // collected, because V8 makes a map in that heap for each function that makes a generator.
-    const universal = universalRequestFromNodeRequest(request, response, request as never, values);
-    shortenDeadline(universal.header);
-    return universal;
+    const { href: url } = new URL(request.url ?? '', `http://${authority}`);
+    const header = new Headers();
+    for (const [name, value] of Object.entries(headers)) {
+      // Not the pseudo-headers of HTTP/2.
+      if (!name.startsWith(':')) header.set(name, String(value));
+    }
+    shortenDeadline(header);
+    return { httpVersion, method, url, header, body: request, signal: brokenOff.signal, contextValues };
   } catch {
     throw new ApiError('BAD_REQUEST_TARGET', 'The request has no valid Host.');
   }

@@ -53,19 +53,26 @@ function counted(call: OpenCall | undefined, chunk: Body, onSent?: OnSent): OnSe
   };
 }
 
+/** A response of either HTTP version whose body is written. */
+interface Writable {
+  readonly openCall?: OpenCall | undefined;
+  write(piece: Body, onSent: OnSent): unknown;
+  end(body?: Body): unknown;
+}
+
 /** Writes a body and ends the response: a large body in pieces, each after the kernel has accepted the one before it. */
-export function endWith(response: ServerResponse, body: Body): void {
+export function endWith(response: Writable, body: Body): void {
   if (Buffer.byteLength(body) <= pieceBytes) {
     response.end(body);
     return;
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   // The whole body stays in memory until its last piece is written.
-  if (response instanceof CountedResponse) response.openCall?.hold(bytes.length);
+  response.openCall?.hold(bytes.length);
   let at = 0;
   const writeNext: OnSent = (error) => {
     if (error) return;
-    if (at >= bytes.length) return response.end();
+    if (at >= bytes.length) return void response.end();
     const piece = bytes.subarray(at, at + pieceBytes);
     at += pieceBytes;
     response.write(piece, writeNext);

@@ -9,6 +9,11 @@ export type AnyResponse = ServerResponse | Http2ServerResponse;
 /** A response with the call that it belongs to. */
 export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
+/** Whether the client of a closed response did not get all of it. */
+export function isBrokenOff(response: AnyResponse): boolean {
+  return 'stream' in response ? response.stream.aborted : !response.writableFinished;
+}
+
 /** The largest request body that a listener reads, in bytes. */
 export const bodyBytesMax = 65_536;
 /** Memory for all open calls of the process, in bytes: requests, and response bytes that the kernel has not accepted. */
