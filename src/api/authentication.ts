@@ -230,9 +230,17 @@ const bearer = /^Bearer (it_[\x21-\x7e]{1,252})$/i;
  * for a token of a suspended platform.
  */
 export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<Clock, 'nowMs'>) {
+  // Of valid tokens only, so they are few. Hashing would take longer than the rest of the check.
+  const hashes = new Map<string, Uint8Array>();
   function findValid(text: string): StoredToken | undefined {
-    const found = store.findToken(tokenHash(text));
-    return found && tokenStatusAt(found, clock.nowMs() / 1000) === 'VALID' ? found : undefined;
+    const hash = hashes.get(text) ?? tokenHash(text);
+    const found = store.findToken(hash);
+    if (found !== undefined && tokenStatusAt(found, clock.nowMs() / 1000) === 'VALID') {
+      hashes.set(text, hash);
+      return found;
+    }
+    hashes.delete(text);
+    return undefined;
   }
 
   return (authorization: string | null): ServicePrincipal => {
