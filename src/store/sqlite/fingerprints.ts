@@ -32,9 +32,12 @@ function offsetIn({ words, mask }: Places, high: number, low: number): number {
 /** As `createFingerprintTable` makes it. */
 export type FingerprintTable = ReturnType<typeof createFingerprintTable>;
 
-/** A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. */
-export function createFingerprintTable() {
-  let places = createPlaces(placesAtFirst);
+/**
+ * A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. It has room for `expected` of
+ * them at first.
+ */
+export function createFingerprintTable(expected = 0) {
+  let places = createPlaces(Math.max(placesAtFirst, 2 ** Math.ceil(Math.log2(expected * 1.5 + 2))));
   /** The places before the table grew, until all their entries are moved. */
   let outgrown: Places | undefined;
   /** How many of their words are moved. */
@@ -44,9 +47,8 @@ export function createFingerprintTable() {
   const numberIn = (of: Places, high: number, low: number): number =>
     of.words[offsetIn(of, high, low) + 2] ?? 0;
 
-  function put(high: number, low: number, number: number): void {
+  function putAt(offset: number, high: number, low: number, number: number): void {
     const { words } = places;
-    const offset = offsetIn(places, high, low);
     words[offset] = high;
     words[offset + 1] = low;
     words[offset + 2] = number;
@@ -56,8 +58,10 @@ export function createFingerprintTable() {
     const end = moved + movedAtOnce * entryWords;
     for (; moved < end; moved += entryWords) {
       const [high = 0, low = 0, number = 0] = [words[moved], words[moved + 1], words[moved + 2]];
+      if (number === 0) continue;
+      const offset = offsetIn(places, high, low);
       // A number that was set since is the newer one.
-      if (number !== 0 && numberIn(places, high, low) === 0) put(high, low, number);
+      if (places.words[offset + 2] === 0) putAt(offset, high, low, number);
     }
     if (moved === words.length) outgrown = undefined;
   }
@@ -73,9 +77,11 @@ export function createFingerprintTable() {
     /** The number of a fingerprint; undefined if it is not in the table. */
     get: (fingerprint: Fingerprint): number | undefined => numberOf(fingerprint) || undefined,
     /** Sets the number of a fingerprint. */
-    set: (fingerprint: Fingerprint, number: number) => {
-      if (numberOf(fingerprint) === 0) size += 1;
-      put(fingerprint.high, fingerprint.low, number);
+    set: ({ high, low }: Fingerprint, number: number) => {
+      const offset = offsetIn(places, high, low);
+      const isFree = places.words[offset + 2] === 0;
+      if (isFree && (outgrown === undefined || numberIn(outgrown, high, low) === 0)) size += 1;
+      putAt(offset, high, low, number);
       if (outgrown !== undefined) moveSome(outgrown);
       // At most two thirds are used, so that searches stay short.
       else if (size * 3 > places.mask * 2) {
