@@ -20,6 +20,7 @@ import {
 import type { RequestEvent } from '../../api/call-observer.ts';
 import {
   ApiError,
+  cancelled,
   incomplete,
   type Reason,
   reasons,
@@ -216,11 +217,17 @@ export function limitArrival({ signal, values }: HandlerContext, arrivalMs: numb
     if (isDeadlineOver(signal)) reject(deadlineError());
   };
   const timeout = setTimeout(() => {
-    // The library aborts the call with this error.
+    // The library will abort the signal with the error from `reject`.
     signal.removeEventListener('abort', onAbort);
     reject(incomplete(arrivalMs));
   }, arrivalMs);
   signal.addEventListener('abort', onAbort, { once: true });
+}
+
+/** Throws TIMEOUT if the deadline of a call is over, and CANCELLED if its client has broken it off. */
+export function checkNotAborted(signal: AbortSignal): void {
+  if (isDeadlineOver(signal)) throw deadlineError();
+  if (signal.aborted) throw cancelled();
 }
 
 /** Rejects with TIMEOUT at the deadline of a call. */

@@ -37,6 +37,7 @@ import { type AnyRequest, type AnyResponse, isBrokenOff, type OpenCall } from '.
 import { requestMs } from './connections.ts';
 import {
   callKeys,
+  checkNotAborted,
   deadlineOver,
   errorOfEmptyResponse,
   explainErrors,
@@ -132,6 +133,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
         if (isUnary(handler.method) && !isWriting(handler.method)) {
           const free = await reads.take(caller, (leave) => response.once('close', leave));
           values.set(callKeys.freeSlot, free);
+          // A call that has begun keeps its slot until its work is done.
+          response.once('close', () => values.get(callKeys.hasBegun) || free());
         }
       }
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
@@ -140,7 +143,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       if (body === undefined) {
         sendError(request, response, event, errorOfEmptyResponse(status, handler), { status });
       } else if (header?.has('Content-Length')) {
-        // The body is one message.
+        // The body of a unary response of Connect is one message.
         response.statusCode = status;
         for (const [name, value] of header) response.setHeader(name, value);
         for await (const message of body) endWith(response, message);
@@ -150,8 +153,6 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       sendError(request, response, event, error);
-    } finally {
-      if (!values.get(callKeys.hasBegun)) values.get(callKeys.freeSlot)();
     }
   }
 
@@ -192,7 +193,7 @@ function serveMethods(router: ConnectRouter, dependencies: TypedCallDependencies
       requestGate: async (context) => {
         context.values.set(callKeys.input, method.input);
         explainLibraryError(context);
-        // Most messages have arrived with their heads, and Node has read them before this continues.
+        // Over HTTP/1.1, most messages arrive together with their heads. Node reads such a message before this continues.
         await undefined;
         if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
       },
@@ -225,6 +226,7 @@ function createMethods({ calls, identify, draining }: TypedCallDependencies) {
     message: Message,
     { values, signal, timeoutMs, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
+    checkNotAborted(signal);
     // Again, because the token may have ended while the message arrived.
     const principal = identify((name) => requestHeader.get(name));
     values.set(callKeys.hasBegun, true);
@@ -241,7 +243,7 @@ function createMethods({ calls, identify, draining }: TypedCallDependencies) {
       ? Promise.race([called, deadlineOver(signal)])
       : called);
     // Nobody would get the response.
-    if (signal.aborted) throw cancelled();
+    checkNotAborted(signal);
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
     if (response instanceof ApiError) throw response;
     return response;
@@ -252,6 +254,7 @@ function createMethods({ calls, identify, draining }: TypedCallDependencies) {
     message: Message,
     { values, signal: gone, requestHeader }: HandlerContext,
   ): AsyncGenerator<Message> {
+    checkNotAborted(gone);
     const identified = () => identify((name) => requestHeader.get(name));
     const principal = identified();
     values.set(callKeys.hasBegun, true);
@@ -292,9 +295,9 @@ function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
 /**
  * A request in the form of the library. Its signal is aborted if the client breaks off the call. Throws BAD_REQUEST_TARGET.
  *
- * The library's own function costs more. It aborts the signal of each call, which makes an error with a stack. And it makes a
- * generator of each request, which keeps the call in memory until the old heap is collected, because V8 makes a map in that heap
- * for each function that makes a generator. Here, the request is its own body.
+ * The library's own function costs more. It also aborts the signal of a call that has its response, which makes an error with a
+ * stack. And it wraps each request in a generator. V8 keeps in the old heap what such a generator needs, and with it the call, until
+ * that heap is collected. Here, the request itself is the body.
  */
 function universalRequest(
   request: AnyRequest,
