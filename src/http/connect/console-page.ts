@@ -32,8 +32,8 @@ export function createConsolePage(html: Uint8Array): ConsolePage {
       return true;
     }
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (method === 'GET') endWith(response, html);
-    else response.end();
+    // Not at once: Node has not read the request to its end yet, and the connection would be closed after the response.
+    queueMicrotask(() => (method === 'GET' ? endWith(response, html) : response.end()));
     request.resume();
     return true;
   };

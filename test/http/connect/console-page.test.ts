@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
 import { connect } from 'node:http2';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -49,6 +51,16 @@ test('other paths stay RPCs, and the public API has no console', async () => {
     assert.equal((await fetch(`${service.internalUrl}${path}`)).status, 404, path);
   }
   assert.equal((await fetch(`${service.publicUrl}/console`)).status, 401);
+});
+
+test('its connection stays open for the next request', async () => {
+  const agent = new Agent({ keepAlive: true });
+  for (const method of ['GET', 'HEAD']) {
+    const [response] = await once(request(url, { method, agent }).end(), 'response');
+    await buffer(response);
+    assert.equal(response.headers.connection, 'keep-alive', method);
+  }
+  agent.destroy();
 });
 
 test('HTTP/2 gets the same page', async (t) => {
