@@ -2,7 +2,7 @@ import { and, asc, eq, lt, lte, sql } from 'drizzle-orm';
 import { sha256 } from '../../domain/sha256.ts';
 import { claimedKey, type RequestParts, replacedOutcome, resultOfClaim } from '../engine/requests.ts';
 import { idempotencyKey as keyRow, spentNonces, usage } from '../engine/schema.ts';
-import { placeholders, placeholdersFor, prepareMapped } from '../engine/statement.ts';
+import { named, placeholders, placeholdersFor, prepareMapped } from '../engine/statement.ts';
 import { idempotencyRetentionS, type NonceClaim, nonceRetentionS, type QuotaClaim } from '../store.ts';
 import { createFingerprintTable, type Fingerprint, type FingerprintTable } from './fingerprints.ts';
 import { prepare, type SqliteDatabase } from './statement.ts';
@@ -31,7 +31,14 @@ interface Nonces {
 
 /** The spent nonces of a database. */
 export function createNonces(database: SqliteDatabase): Nonces {
-  const { selectAll, insert, sweep } = prepare(database, {
+  const { selectSizes, selectAll, insert, sweep } = prepare(database, {
+    selectSizes: database
+      .select({
+        window: spentNonces.window,
+        ...named({ bytes: sql<number>`sum(length(${spentNonces.entries}))` }),
+      })
+      .from(spentNonces)
+      .groupBy(spentNonces.window),
     selectAll: database
       .select({ entries: spentNonces.entries, id: spentNonces.id })
       .from(spentNonces)
@@ -67,13 +74,13 @@ export function createNonces(database: SqliteDatabase): Nonces {
     return false;
   }
 
-  const rows = selectAll.all();
-  // A table that has room for all of its nonces does not grow while they are read, which would take twice as long.
-  for (const [span, ofSpan] of Map.groupBy(rows, ({ entries }) => spanOf(firstTimeIn(entries)))) {
-    const bytes = ofSpan.reduce((sum, { entries }) => sum + entries.length, 0);
-    remembered.set(span, createFingerprintTable(bytes / entryBytes));
+  // The tables have room from the start, because growing takes as long as reading. A window's nonces fill its spans about evenly.
+  for (const { window, bytes } of selectSizes.iterate()) {
+    const expected = bytes / entryBytes / spansOfWindow;
+    for (let each = 0; each < spansOfWindow; each += 1)
+      remembered.set(window * spansOfWindow + each, createFingerprintTable(expected));
   }
-  for (const { id, entries } of rows) {
+  for (const { id, entries } of selectAll.iterate()) {
     for (const { fingerprint, atS } of readEntries(entries)) tableOf(atS).set(fingerprint, atS);
     lastId = id;
   }
@@ -117,6 +124,7 @@ export function createNonces(database: SqliteDatabase): Nonces {
 
 /** Nonces of so many seconds are forgotten together in memory. With shorter spans there would be more tables to look into. */
 const spanS = 220;
+const spansOfWindow = nonceRetentionS / spanS;
 
 const spanOf = (atS: number): number => Math.floor(atS / spanS);
 
@@ -162,9 +170,6 @@ export function writeEntries(entries: readonly SpentNonce[]): Uint8Array {
   }
   return bytes;
 }
-
-/** When the first of stored entries was spent. */
-const firstTimeIn = (bytes: Buffer): number => bytes.readUInt32LE(entryBytes - 4);
 
 /** The entries in stored bytes. */
 export function readEntries(bytes: Buffer): SpentNonce[] {

@@ -33,8 +33,8 @@ function offsetIn({ words, mask }: Places, high: number, low: number): number {
 export type FingerprintTable = ReturnType<typeof createFingerprintTable>;
 
 /**
- * A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. It has room for `expected` of
- * them at first.
+ * A compact map from fingerprints to numbers from 1 to 2^32 - 1: a hash table with open addressing. At first it has room for
+ * `expected` fingerprints.
  */
 export function createFingerprintTable(expected = 0) {
   let places = createPlaces(Math.max(placesAtFirst, 2 ** Math.ceil(Math.log2(expected * 1.5 + 2))));
