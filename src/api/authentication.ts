@@ -230,7 +230,7 @@ const bearer = /^Bearer (it_[\x21-\x7e]{1,252})$/i;
  * for a token of a suspended platform.
  */
 export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<Clock, 'nowMs'>) {
-  // Of valid tokens only, so they are few. Hashing would take longer than the rest of the check.
+  // Of tokens that were valid when they were last sent. A hash takes longer than the rest of the check.
   const hashes = new Map<string, Uint8Array>();
   function findValid(text: string): StoredToken | undefined {
     const hash = hashes.get(text) ?? tokenHash(text);

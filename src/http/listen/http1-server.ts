@@ -53,15 +53,15 @@ function counted(call: OpenCall | undefined, chunk: Body, onSent?: OnSent): OnSe
   };
 }
 
-/** A response of either HTTP version whose body is written. */
-interface Writable {
+/** What `endWith` needs of a response, of either HTTP version. */
+interface BodyWriter {
   readonly openCall?: OpenCall | undefined;
   write(piece: Body, onSent: OnSent): unknown;
   end(body?: Body): unknown;
 }
 
 /** Writes a body and ends the response: a large body in pieces, each after the kernel has accepted the one before it. */
-export function endWith(response: Writable, body: Body): void {
+export function endWith(response: BodyWriter, body: Body): void {
   if (Buffer.byteLength(body) <= pieceBytes) {
     response.end(body);
     return;

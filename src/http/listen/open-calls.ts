@@ -9,7 +9,7 @@ export type AnyResponse = ServerResponse | Http2ServerResponse;
 /** A response with the call that it belongs to. */
 export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
 
-/** Whether the client of a closed response did not get all of it. */
+/** Whether a response was closed before all of it was sent. */
 export function isBrokenOff(response: AnyResponse): boolean {
   return 'stream' in response ? response.stream.aborted : !response.writableFinished;
 }
